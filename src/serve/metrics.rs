@@ -26,6 +26,7 @@ use self::steps::StepMetrics;
 pub(super) use self::store_values::age_ms;
 pub use self::store_values::{StoreLook, StoreValues, WaitingRun};
 use super::worker_folders::short;
+use crate::engine::outcome::Status;
 
 /// The borders of the latency buckets in seconds: from a local call to the longest answer of a model.
 pub(super) const BORDERS: [f64; 14] =
@@ -66,6 +67,7 @@ pub struct Metrics {
     orgs: Mutex<HashMap<String, DrivenFor>>,
     started: SeriesFamily<Counter>,
     ended: SeriesFamily<Counter>,
+    deleted: Family<Labels, Counter>,
     sub_runs_started: SeriesFamily<Counter>,
     sub_runs_ended: SeriesFamily<Counter>,
     paused: SeriesFamily<Counter>,
@@ -126,6 +128,7 @@ impl Metrics {
             orgs: Mutex::default(),
             started: counters(),
             ended: counters(),
+            deleted: Family::default(),
             sub_runs_started: counters(),
             sub_runs_ended: counters(),
             paused: counters(),
@@ -167,6 +170,8 @@ impl Metrics {
         to.register("runs_started", "Runs that were created, by loop", self.started.family());
         let help = "Runs that ended, by loop, organisation, status and termination";
         to.register("runs_ended", help, self.ended.family());
+        let help = "Runs that were deleted because they ended long ago, by status";
+        to.register("runs_deleted", help, self.deleted.clone());
         to.register("sub_runs_started", "Sub-runs that were created, by loop", self.sub_runs_started.family());
         let help = "Sub-runs that ended, by loop, organisation, status and termination";
         to.register("sub_runs_ended", help, self.sub_runs_ended.family());
@@ -257,6 +262,11 @@ impl Metrics {
     /// All tries of a callback failed.
     pub fn gave_up_callback(&self) {
         self.given_up.inc();
+    }
+
+    /// Runs of this status were deleted because they ended long ago.
+    pub fn deleted(&self, status: Status, runs: u64) {
+        self.deleted.get_or_create(&vec![("status", status.word().to_owned())]).inc_by(runs);
     }
 
     /// A run is driven here from now on, for this organisation.

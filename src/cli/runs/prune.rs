@@ -73,9 +73,10 @@ impl PruneTask {
             if self.status.is_empty() { PrunedStatus::value_variants().to_vec() } else { self.status };
         let statuses: Vec<Status> = ends.into_iter().map(Status::from).collect();
         let before_ms = clock::wall_ms().saturating_sub(self.older_than);
+        let which = PruneQuery::all_before(before_ms, statuses);
         let runs = match self.dry_run {
-            true => journal.prune(PruneQuery { before_ms, statuses, most: 0, dry_run: true }).await?,
-            false => prune_all(&*journal, before_ms, &statuses).await?,
+            true => journal.prune(PruneQuery { dry_run: true, ..which }).await?,
+            false => prune_all(&*journal, &which).await?,
         };
         match self.output {
             ListOutput::Json => surface.print(&json_line(&json!({ "runs": runs, "dry_run": self.dry_run }))?)?,

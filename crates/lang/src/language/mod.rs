@@ -15,6 +15,7 @@ pub mod loop_document;
 pub mod project;
 pub mod react;
 pub mod recording;
+pub mod retention;
 pub mod retry;
 pub mod scenario;
 pub mod schema;

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::retention::Retention;
+
 /// Who may do what over HTTP, and how results that are posted elsewhere are signed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -28,6 +30,9 @@ pub struct Serving {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 36500))]
     pub keep_days: Option<u32>,
+    /// How long runs are kept by how they ended and by their loops, where it is not as `keep_days` says.
+    #[serde(skip_serializing_if = "Retention::is_empty")]
+    pub retention: Retention,
 }
 
 /// Which agent requests are taken over HTTP.

@@ -34,6 +34,9 @@ impl StoreReport {
 /// Copies a store to a new file.
 pub(super) type BackUp = fn(&StoreName<'_>, &Path) -> Result<(), StoreError>;
 
+/// How the space that deleted runs leave in a store is given back; none where that is done by itself.
+pub(super) type GiveBackHelp = fn(&StoreName<'_>) -> Option<&'static str>;
+
 /// What can be asked of a kind of store.
 pub(super) struct StoreAdmin {
     /// The statements that make the store.
@@ -45,7 +48,7 @@ pub(super) struct StoreAdmin {
     /// Copies the store, which may be in use, to a new file; none where a store has programs of its own for that.
     pub back_up: Option<BackUp>,
     /// How the space that deleted runs leave is given back to the system; none where the database does that by itself.
-    pub give_back: Option<&'static str>,
+    pub give_back: Option<GiveBackHelp>,
 }
 
 fn of<'a>(
@@ -103,7 +106,7 @@ pub fn back_up(url: &str, source: Option<&str>, base: &Path, to: &Path) -> Resul
 
 /// How the space that deleted runs leave in the store of this name is given back to the system, if it is not by itself.
 pub fn give_back(url: &str, base: &Path) -> Option<&'static str> {
-    of(url, None, base).ok().and_then(|(_, admin)| admin.give_back)
+    of(url, None, base).ok().and_then(|(name, admin)| admin.give_back?(&name))
 }
 
 /// The most runs that are named of a worker.

@@ -182,6 +182,12 @@ pub trait Journal: Send + Sync {
     /// Deletes runs that ended; returns how many, without those that they called. Memories of sessions stay.
     fn prune(&self, which: PruneQuery) -> Ticket<u64>;
 
+    /// Gives a bounded part of the space that deleted runs left back to the system; returns how many bytes, and 0 when nothing
+    /// is left to give back, or the store does that by itself.
+    fn give_back_space(&self) -> Ticket<u64> {
+        Ticket::ready(Ok(0))
+    }
+
     /// Notes the digest of the folder that this process serves. Runs that it creates carry it; while a living worker
     /// serves the folder of a run, workers of other folders leave the run in the queue.
     fn introduce(&self, folder: &str) -> Ticket<()>;

@@ -16,6 +16,43 @@ pub struct PruneQuery {
     pub most: usize,
     /// Whether they are only counted.
     pub dry_run: bool,
+    /// Of which loops.
+    pub loops: PrunedLoops,
+}
+
+/// The loops of which runs are deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PrunedLoops {
+    /// The loop of this name.
+    Only(String),
+    /// All but those of these names.
+    AllBut(Vec<String>),
+}
+
+impl PrunedLoops {
+    /// Whether the runs of a loop are deleted.
+    pub fn has(&self, loop_name: &str) -> bool {
+        match self {
+            Self::Only(name) => name == loop_name,
+            Self::AllBut(names) => !names.iter().any(|name| name == loop_name),
+        }
+    }
+
+    /// The one name, and those that are left out: as the statements of databases take them.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(super) fn names(&self) -> (Option<&str>, &[String]) {
+        match self {
+            Self::Only(name) => (Some(name), &[]),
+            Self::AllBut(names) => (None, names),
+        }
+    }
+}
+
+impl PruneQuery {
+    /// All runs that ended before a moment, in these ways.
+    pub fn all_before(before_ms: i64, statuses: Vec<Status>) -> Self {
+        Self { before_ms, statuses, most: usize::MAX, dry_run: false, loops: PrunedLoops::AllBut(Vec::new()) }
+    }
 }
 
 /// What a copy of a run needs besides its events, its texts and its summary.
@@ -42,17 +79,20 @@ pub struct RunExtras {
 /// The number of runs that are deleted at a time: others write in between.
 const BATCH_RUNS: usize = 100;
 
-/// Deletes all runs that ended before a moment, in batches; returns how many.
+/// Deletes all runs that are meant, in batches; returns how many. Their space is given back to the system, as far as the store
+/// can do that while it is in use.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn prune_all(journal: &dyn Journal, before_ms: i64, statuses: &[Status]) -> Result<u64, StoreError> {
+pub async fn prune_all(journal: &dyn Journal, which: &PruneQuery) -> Result<u64, StoreError> {
     let mut all: u64 = 0;
     loop {
-        let which = PruneQuery { before_ms, statuses: statuses.to_vec(), most: BATCH_RUNS, dry_run: false };
-        match journal.prune(which).await? {
-            0 => return Ok(all),
+        match journal.prune(PruneQuery { most: BATCH_RUNS, ..which.clone() }).await? {
+            0 => break,
             pruned => all = all.saturating_add(pruned),
         }
     }
+    // Also after a call that was cut off.
+    while journal.give_back_space().await? > 0 {}
+    Ok(all)
 }

@@ -1,6 +1,7 @@
 //! Runs that are deleted, the workers of a store, and what a copy of a run needs.
 
 use super::*;
+use crate::journal::prune::PrunedLoops;
 use crate::journal::{CallbackProgress, CallbackState, PruneQuery, RunExtras};
 
 /// A run that came to rest with this status at this moment.
@@ -18,7 +19,7 @@ fn ended(journal: &dyn Journal, new: NewRun, status: Status, at_ms: i64) {
 }
 
 fn old(statuses: &[Status], most: usize) -> PruneQuery {
-    PruneQuery { before_ms: 5_000, statuses: statuses.to_vec(), most, dry_run: false }
+    PruneQuery { most, ..PruneQuery::all_before(5_000, statuses.to_vec()) }
 }
 
 fn left(journal: &dyn Journal) -> Vec<String> {
@@ -84,6 +85,22 @@ pub(super) fn runs_are_pruned_in_batches_the_oldest_first(journal: &dyn Journal)
     assert_eq!(wait(journal.prune(old(&[Status::Completed], 3))).unwrap(), 1);
     assert_eq!(left(journal), ["r4"]);
     assert_eq!(wait(journal.prune(old(&[Status::Completed], 3))).unwrap(), 0);
+}
+
+pub(super) fn runs_are_pruned_by_their_loops(journal: &dyn Journal) {
+    for (run_id, loop_name) in [("a1", "a"), ("b1", "b"), ("c1", "c"), ("a2", "a")] {
+        ended(journal, NewRun { loop_name: loop_name.to_owned(), ..new_run(run_id) }, Status::Completed, 1_000);
+    }
+    let of = |loops: PrunedLoops| PruneQuery { loops, ..old(&[Status::Completed], 9) };
+    let but = |names: &[&str]| PrunedLoops::AllBut(names.iter().map(|name| (*name).to_owned()).collect());
+    let counted = PruneQuery { dry_run: true, ..of(but(&["a", "z"])) };
+    assert_eq!(wait(journal.prune(counted)).unwrap(), 2);
+    assert_eq!(wait(journal.prune(of(PrunedLoops::Only("a".to_owned())))).unwrap(), 2);
+    assert_eq!(left(journal), ["b1", "c1"]);
+    assert_eq!(wait(journal.prune(of(but(&["c", "a"])))).unwrap(), 1);
+    assert_eq!(left(journal), ["c1"]);
+    // A store that gives nothing back says so, and one that does comes to an end.
+    while wait(journal.give_back_space()).unwrap() > 0 {}
 }
 
 pub(super) fn a_key_is_free_again_when_its_run_is_pruned(journal: &dyn Journal) {

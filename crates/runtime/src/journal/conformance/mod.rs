@@ -129,6 +129,7 @@ pub const CASES: &[(&str, Case)] = &[
         administration::only_runs_that_ended_long_ago_are_pruned_with_those_that_they_called,
     ),
     ("runs_are_pruned_in_batches_the_oldest_first", administration::runs_are_pruned_in_batches_the_oldest_first),
+    ("runs_are_pruned_by_their_loops", administration::runs_are_pruned_by_their_loops),
     ("a_key_is_free_again_when_its_run_is_pruned", administration::a_key_is_free_again_when_its_run_is_pruned),
     ("a_worker_lists_itself_with_what_it_has", administration::a_worker_lists_itself_with_what_it_has),
     ("what_a_copy_needs_is_read_as_it_was_written", administration::what_a_copy_needs_is_read_as_it_was_written),

@@ -116,7 +116,7 @@ pub(super) fn the_last_time_of_a_schedule_is_known_after_its_runs_are_pruned(jou
         let fence = start(journal, &id, due("job", hours * HOUR));
         end(journal, &id, fence);
     }
-    let which = PruneQuery { before_ms: i64::MAX, statuses: vec![Status::Completed], most: 10, dry_run: false };
+    let which = PruneQuery::all_before(i64::MAX, vec![Status::Completed]);
     assert_eq!(wait(journal.prune(which)).unwrap(), 3);
     let known = ScheduleRuns { last_due_ms: Some(3 * HOUR), ..ScheduleRuns::default() };
     assert_eq!(runs(journal, "job", 4 * HOUR), known);

@@ -69,6 +69,7 @@ impl StoredRun {
             && which.statuses.contains(&record.status)
             && record.at_ms < which.before_ms
             && self.parent_run_id.is_none()
+            && which.loops.has(&self.loop_name)
             && !data.driven
             && (self.callback_url.is_none() || data.callback.state != CallbackState::Pending)
     }

@@ -9,7 +9,8 @@ use super::queue::lives;
 use crate::journal::column_words::word;
 use crate::journal::{AnswerToken, PruneQuery, RunExtras, StoreError};
 
-/// The runs that may be deleted. `$1` is the moment, `$2` the statuses. The first line is the condition of the index
+/// The runs that may be deleted. `$1` is the moment, `$2` the statuses, `$3` the only loop, `$4` the loops that are
+/// left out. The first line is the condition of the index
 /// `runs_by_end`.
 macro_rules! old {
     () => {
@@ -17,6 +18,7 @@ macro_rules! old {
             "r.called_by IS NULL AND r.status IN ('completed', 'failed', 'cancelled')
   AND r.updated_at_ms < $1 AND r.status = ANY ($2)
   AND (r.status <> 'cancelled' OR r.termination IS NOT NULL)
+  AND ($3::text IS NULL OR r.loop_name = $3) AND r.loop_name <> ALL ($4)
   AND (r.driver IS NULL OR NOT ",
             lives!("r.driver"),
             ") AND r.callback IS DISTINCT FROM 'pending'
@@ -30,7 +32,7 @@ const COUNT: &str = concat!("SELECT count(*) FROM @.runs r WHERE ", old!());
 const PRUNE: &str = concat!(
     "WITH old AS MATERIALIZED (SELECT r.id, r.run_id FROM @.runs r WHERE ",
     old!(),
-    " ORDER BY r.updated_at_ms LIMIT $3 FOR UPDATE SKIP LOCKED
+    " ORDER BY r.updated_at_ms LIMIT $5 FOR UPDATE SKIP LOCKED
 ), gone AS MATERIALIZED (
   SELECT id FROM old UNION ALL
   SELECT b.id FROM old JOIN @.runs b ON b.called_by IS NOT NULL
@@ -60,10 +62,16 @@ impl Database {
         let statuses: Vec<String> = which.statuses.iter().filter_map(word).collect();
         let most = i64::try_from(which.most).unwrap_or(i64::MAX);
         let pruned = self.persist(|| async {
-            let parameters: [Parameter<'_>; 3] =
-                [(&which.before_ms, Type::INT8), (&statuses, Type::TEXT_ARRAY), (&most, Type::INT8)];
+            let (only, but) = which.loops.names();
+            let parameters: [Parameter<'_>; 5] = [
+                (&which.before_ms, Type::INT8),
+                (&statuses, Type::TEXT_ARRAY),
+                (&only, Type::TEXT),
+                (&but, Type::TEXT_ARRAY),
+                (&most, Type::INT8),
+            ];
             let rows = if which.dry_run {
-                self.slow.query(COUNT, parameters.get(..2).unwrap_or_default()).await?
+                self.slow.query(COUNT, parameters.get(..4).unwrap_or_default()).await?
             } else {
                 self.slow.query(PRUNE, &parameters).await?
             };

@@ -7,7 +7,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::database_errors::fault;
-use super::schema::{StoreFile, beside, look, open_to_read};
+use super::prune::INCREMENTAL;
+use super::schema::{SHRINKS, StoreFile, beside, look, open_to_read};
 use crate::journal::StoreError;
 
 /// How long the copy waits while another process has locked the store.
@@ -51,6 +52,11 @@ pub(super) fn back_up(from: &Path, store: &str, to: &Path) -> Result<(), StoreEr
 
 fn copy(connection: &Connection, part: &Path) -> rusqlite::Result<()> {
     let name = part.to_str().ok_or_else(|| rusqlite::Error::InvalidPath(part.to_owned()))?;
+    let mode: i64 = connection.query_row("PRAGMA auto_vacuum", (), |row| row.get(0))?;
+    if mode != INCREMENTAL {
+        // Of a store that an older version made: it says how the copy is to be, and changes nothing in the store.
+        connection.execute_batch(SHRINKS)?;
+    }
     connection.execute("VACUUM INTO ?1", [name])?;
     // The drivers are those of the store that was copied: nobody drives a run of the copy, and none of them died there.
     let copy = Connection::open(part)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::database_errors::fault;
 use super::drivers::Drivers;
+use super::prune::INCREMENTAL;
 use super::schema::{StoreFile, VERSION, look, open_to_read};
 use crate::journal::StoreError;
 use crate::journal::admin::StoreReport;
@@ -68,4 +69,10 @@ pub(super) fn living(path: &Path, store: &str) -> Result<Vec<String>, StoreError
     let mut query = connection.prepare("SELECT driver FROM drivers ORDER BY driver").map_err(failed)?;
     let names = query.query_map((), |row| row.get(0)).and_then(Iterator::collect::<Result<Vec<String>, _>>);
     Ok(names.map_err(failed)?.into_iter().filter(|name| drivers.alive(name)).collect())
+}
+/// Whether the file of a store stays as large as it is when runs are deleted. Also when it can't be read.
+pub(super) fn keeps_its_size(path: &Path) -> bool {
+    let mode = open_to_read(path, Duration::from_secs(1))
+        .and_then(|connection| connection.query_row("PRAGMA auto_vacuum", (), |row| row.get::<_, i64>(0)));
+    mode != Ok(INCREMENTAL)
 }

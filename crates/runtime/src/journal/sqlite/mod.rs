@@ -42,6 +42,7 @@ use self::callbacks::{ClaimCallbacks, NoteCallback};
 use self::decisions::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
 use self::leases::Leases;
+use self::prune::GiveBackSpace;
 use self::queue::{Claim, NoteModelWait, RetryAt};
 use self::reads::{Census, SqliteReader};
 use self::record_columns::CompleteRow;
@@ -72,9 +73,13 @@ pub(super) const KIND: StoreKind = StoreKind {
         examine: |name| examination::report(&path(name)?, name.written),
         living: |name| examination::living(&path(name)?, name.written),
         back_up: Some(|name, to| backup::back_up(&path(name)?, name.written, to)),
-        give_back: Some(
-            "the file keeps its size, and new runs use the space again; `loopctl store backup` makes a smaller copy",
-        ),
+        give_back: Some(|name| {
+            let keeps = examination::keeps_its_size(&path(name).ok()?);
+            keeps.then_some(
+                "an older version made the file, which keeps its size: new runs use the space again, and the copy of \
+                 `loopctl store backup` is smaller, and shrinks by itself",
+            )
+        }),
     }),
 };
 
@@ -373,6 +378,10 @@ impl Journal for SqliteJournal {
 
     fn prune(&self, which: PruneQuery) -> Ticket<u64> {
         self.write(which)
+    }
+
+    fn give_back_space(&self) -> Ticket<u64> {
+        self.write(GiveBackSpace)
     }
 
     fn introduce(&self, folder: &str) -> Ticket<()> {

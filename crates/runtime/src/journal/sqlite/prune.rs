@@ -11,12 +11,13 @@ use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::word;
 use crate::journal::{PruneQuery, RunExtras, StoreError};
 
-/// The runs that may be deleted. `?1` is the moment, `?2` the statuses, `?3` the drivers that live, `?4` the bound. The
-/// first line is the condition of the index `runs_by_end`.
+/// The runs that may be deleted. `?1` is the moment, `?2` the statuses, `?3` the drivers that live, `?4` the bound, `?5` the
+/// only loop, `?6` the loops that are left out. The first line is the condition of the index `runs_by_end`.
 const OLD: &str = "
 SELECT id, run_id FROM runs WHERE parent_run_id IS NULL AND status IN ('completed', 'failed', 'cancelled')
   AND updated_at_ms < ?1 AND status IN (SELECT value FROM json_each(?2))
   AND (status <> 'cancelled' OR termination IS NOT NULL)
+  AND (?5 IS NULL OR loop_name = ?5) AND loop_name NOT IN (SELECT value FROM json_each(?6))
   AND (driver IS NULL OR driver NOT IN (SELECT value FROM json_each(?3)))
   AND (callback IS NULL OR callback <> 'pending')
   AND NOT EXISTS (SELECT 1 FROM runs AS b WHERE b.parent_run_id IS NOT NULL
@@ -35,9 +36,12 @@ impl WriteRequest for PruneQuery {
         let living = listed(&transaction.leases.protected(connection, true)?);
         let statuses: Vec<String> = self.statuses.iter().filter_map(word).collect();
         let most = if self.dry_run { -1 } else { i64::try_from(self.most).unwrap_or(i64::MAX) };
+        let (only, but) = self.loops.names();
         let old: Vec<(i64, String)> = connection
             .prepare_cached(OLD)?
-            .query_map(params![self.before_ms, listed(&statuses), living, most], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .query_map(params![self.before_ms, listed(&statuses), living, most, only, listed(but)], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?
             .collect::<Result<_, _>>()?;
         for (row, run_id) in old.iter().filter(|_| !self.dry_run) {
             delete(connection, *row, run_id)?;
@@ -46,6 +50,39 @@ impl WriteRequest for PruneQuery {
             }
         }
         Ok(u64::try_from(old.len()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Gives pages that deleted runs left back to the system, at the end of the file.
+pub(super) struct GiveBackSpace;
+
+/// The mode in which SQLite gives pages back when it is asked to.
+pub(super) const INCREMENTAL: i64 = 2;
+/// The most pages that are given back at a time (1 MiB): they are moved in one transaction, and others write before the next.
+const MAX_PAGES: i64 = 256;
+/// One part of so many pages of the file stays free for the next runs: a file that grows and shrinks moves pages for nothing.
+const FREE_PART: i64 = 16;
+
+impl WriteRequest for GiveBackSpace {
+    type Answer = u64;
+
+    fn run_id(&self) -> &str {
+        ""
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<u64, RequestError> {
+        let number = |sql: &str| transaction.connection.query_row(sql, (), |row| row.get::<_, i64>(0));
+        if number("PRAGMA auto_vacuum")? != INCREMENTAL {
+            return Ok(0);
+        }
+        let spare = number("PRAGMA freelist_count")?.saturating_sub(number("PRAGMA page_count")? / FREE_PART);
+        let pages = spare.clamp(0, MAX_PAGES);
+        if pages == 0 {
+            return Ok(0);
+        }
+        transaction.connection.execute_batch(&format!("PRAGMA incremental_vacuum({pages})"))?;
+        let bytes = pages.saturating_mul(number("PRAGMA page_size")?);
+        Ok(u64::try_from(bytes).unwrap_or(0))
     }
 }
 

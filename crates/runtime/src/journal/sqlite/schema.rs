@@ -140,6 +140,9 @@ CREATE TABLE scheduled_runs (
 CREATE INDEX scheduled_runs_by_time ON scheduled_runs (schedule, due_at_ms);
 ";
 
+/// Has the file give pages back when it is asked to.
+pub(super) const SHRINKS: &str = "PRAGMA auto_vacuum = INCREMENTAL;";
+
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
@@ -380,6 +383,10 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreError> {
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).map_err(failed)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(failed)?;
+    if matches!(found, StoreFile::Empty) {
+        // Before the first page is written: later it can't be changed in place.
+        connection.execute_batch(SHRINKS).map_err(failed)?;
+    }
     let mode: String = connection.query_row("PRAGMA journal_mode", (), |row| row.get(0)).map_err(failed)?;
     if mode != "wal" {
         let _: String = connection.query_row("PRAGMA journal_mode = WAL", (), |row| row.get(0)).map_err(failed)?;
@@ -420,7 +427,7 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreError> {
 
 /// The statements that make the tables.
 pub(super) fn statements() -> String {
-    format!("{TABLES}PRAGMA application_id = {APPLICATION};\nPRAGMA user_version = {VERSION};\n")
+    format!("{SHRINKS}\n{TABLES}PRAGMA application_id = {APPLICATION};\nPRAGMA user_version = {VERSION};\n")
 }
 
 /// What the file is, in the open transaction. Reads only.
