@@ -3,7 +3,7 @@
 _loopctl_with_runs() {
     local cur="${COMP_WORDS[COMP_CWORD]}" id
     case "${COMP_CWORD}:${COMP_WORDS[1]}" in
-        2:resume|2:retry|2:rerun|2:replay|2:record|2:explain|2:fork|2:diff|3:diff|2:cancel|2:trace)
+        2:resume|2:retry|2:rerun|2:replay|2:record|2:explain|2:fork|2:diff|3:diff|2:cancel|2:trace|2:export)
             if [[ "${cur}" != -* ]]; then
                 COMPREPLY=()
                 # An id is compared and never expanded.

@@ -48,8 +48,9 @@ fn with_runs_in_zsh(script: &str) -> String {
     // The first line says which command the script is for.
     let mut all = format!("{}\n{RUNS_IN_ZSH}", lines.next().unwrap_or_default());
     for line in lines {
-        let takes_run = ["':run -- ", "':other -- ", "'::code -- "].iter().any(|name| line.starts_with(name))
-            || line.starts_with("'::run -- ");
+        let takes_run =
+            ["':run -- ", "':other -- ", "'::code -- ", "'*::runs -- "].iter().any(|name| line.starts_with(name))
+                || line.starts_with("'::run -- ");
         let line = if takes_run { line.replace(":_default'", ":_loopctl_runs'") } else { line.to_owned() };
         all.push_str(&line);
         all.push('\n');

@@ -8,10 +8,12 @@ mod diff;
 mod earlier_run;
 mod exit;
 mod explain;
+mod export;
 mod failure;
 mod fmt;
 mod fork;
 mod found_documents;
+mod import;
 mod init;
 mod input;
 mod interactive;
@@ -103,6 +105,8 @@ enum Command {
     Cancel(cancel::CancelCommand),
     Runs(runs::RunsCommand),
     Trace(trace::TraceCommand),
+    Export(export::ExportCommand),
+    Import(import::ImportCommand),
     Serve(serve::ServeCommand),
     Ready(ready::ReadyCommand),
     Store(store_admin::StoreCommand),
@@ -195,6 +199,8 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Cancel(cancel) => cancel.perform(surface).await,
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,
+            Command::Export(export) => export.perform(surface).await,
+            Command::Import(import) => import.perform(surface).await,
             Command::Serve(serve) => serve.perform(surface).await,
             Command::Ready(ready) => ready.perform(surface).await,
             Command::Store(store) => store.perform(surface).await,

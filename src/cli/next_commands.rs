@@ -24,6 +24,8 @@ pub struct NextCommands {
     pub lasts: bool,
     /// Whether the run is a copy of one that a Restate server drives.
     pub is_copy: bool,
+    /// Whether the run came in a file: nobody continues it here.
+    pub is_imported: bool,
     /// The `--store`, where it is needed.
     pub store: Option<String>,
     /// The script that replaces the model.
@@ -44,6 +46,7 @@ impl NextCommands {
             run_id: run_id.to_owned(),
             lasts: place.lasts(),
             is_copy: false,
+            is_imported: false,
             store: if place.lasts() { place.needed() } else { None },
             script: None,
             actions: Vec::new(),
@@ -84,6 +87,9 @@ impl NextCommands {
         }
         let mut ways = vec![("run".to_owned(), self.run_id.clone())];
         match (result.status, result.termination) {
+            _ if self.is_imported && result.finished_at.is_none() => {
+                ways.push(("explain".to_owned(), self.command("explain", "")));
+            }
             (Status::Paused, kind) if self.is_copy => ways.extend(self.in_restate(kind)),
             (Status::Cancelled | Status::Running, _) if self.is_copy && result.finished_at.is_none() => {
                 ways.push(("status".to_owned(), self.handler("status", "")));
@@ -312,6 +318,7 @@ mod tests {
             run_id: "run-1".to_owned(),
             lasts: true,
             is_copy: false,
+            is_imported: false,
             store: None,
             script: None,
             actions: Vec::new(),

@@ -158,6 +158,7 @@ mod tests {
             run_id: "run-1".to_owned(),
             lasts: true,
             is_copy: false,
+            is_imported: false,
             store: None,
             script: None,
             actions: Vec::new(),

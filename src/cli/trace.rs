@@ -91,7 +91,8 @@ impl TraceCommand {
         if let Some(summary) = &summary {
             complete_row(&*journal, summary, &program, &state).await;
         }
-        next.is_copy = summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
+        next.is_imported = summary.as_ref().is_some_and(|summary| summary.is_imported());
+        next.is_copy = !next.is_imported && summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
         let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
         let driven = summary.as_ref().is_some_and(|summary| summary.driven);
         let result = result(Shown { trace: true, driven, is_quarantined, ..shown(&program) }, &state, &redact);

@@ -188,7 +188,8 @@ impl RunCopier {
         let copy = match self.runs.remove(&event.run_id) {
             Some(copy) => copy,
             None => {
-                let is_copy = journal.find(&event.run_id).await?.is_some_and(|run| run.is_read_only_copy());
+                let is_copy =
+                    journal.find(&event.run_id).await?.is_some_and(|run| run.is_read_only_copy() && !run.is_imported());
                 if !is_copy {
                     return Ok(false);
                 }

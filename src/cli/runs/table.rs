@@ -221,6 +221,7 @@ pub(super) fn why(run: &RunSummary, now_ms: i64) -> Cow<'_, str> {
 
 fn reason_of(run: &RunSummary) -> &'static str {
     match (run.status, run.termination) {
+        (Status::Cancelled, None) if run.is_imported() => "imported before it ended",
         (Status::Cancelled, None) if run.is_read_only_copy() => "under way in Restate",
         (Status::Running, _) if run.waits_since_ms.is_some() => "a part of it waits for a human",
         (Status::Running, _) if !run.driven && run.iterations == 0 => "waits for a process to execute it",

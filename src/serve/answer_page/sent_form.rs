@@ -158,8 +158,8 @@ mod tests {
         assert!(approve.approve && approve.comment.as_deref() == Some("fine"));
         let deny = read("decision=deny&reason=+&comment=x", approval).unwrap().decision;
         assert!(deny.deny && deny.reason.is_none() && deny.comment.is_none(), "{deny:?}");
-        let edit = read("decision=edit&edit=%7B%22n%22%3A1e2%7D", approval).unwrap().decision.edit.unwrap();
-        assert_eq!(edit.to_string(), r#"{"n":1e2}"#);
+        let edit = read("decision=edit&edit=%7B%22n%22%3A1.50%7D", approval).unwrap().decision.edit.unwrap();
+        assert_eq!(edit.to_string(), r#"{"n":1.50}"#);
         assert_eq!(read("option=0", &["answer"]).unwrap().decision.answer.as_deref(), Some("yes"));
         for (body, choices) in [
             ("", approval),

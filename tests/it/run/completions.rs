@@ -84,7 +84,7 @@ fn zsh_and_fish_offer_the_runs_of_the_folder_too() {
     let script = place.call(&["completions", "zsh"]).stdout;
     assert_eq!(
         script.matches(":_loopctl_runs'").count(),
-        11,
-        "resume, retry, rerun, cancel, trace, record, replay, fork, explain, and both of diff"
+        12,
+        "resume, retry, rerun, cancel, trace, record, replay, fork, explain, export, and both of diff"
     );
 }

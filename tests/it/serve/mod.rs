@@ -63,6 +63,8 @@ mod required_secrets;
 mod reruns;
 #[cfg(unix)]
 mod restart;
+mod retention;
+mod run_files;
 mod schedules;
 mod shares;
 #[cfg(unix)]

@@ -22,9 +22,7 @@ impl Leased {
     /// # Errors
     /// When another driver has it, it is a read-only copy, there is no such run, or the store fails.
     pub async fn take(journal: &Arc<dyn Journal>, run_id: &str) -> Result<Self, StoreError> {
-        if journal.find(run_id).await?.is_some_and(|run| run.is_read_only_copy()) {
-            return Err(StoreError::ReadOnlyCopy(run_id.to_owned()));
-        }
+        journal.find(run_id).await?.map_or(Ok(()), |run| run.may_be_driven())?;
         Ok(Self::claimed(journal, run_id, journal.lease(run_id).await?))
     }
 

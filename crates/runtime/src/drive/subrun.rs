@@ -335,9 +335,7 @@ impl Engine {
     /// # Errors
     /// When it is a sub-run: the run to resume instead.
     pub fn may_resume(run: &RunSummary, resume: &Resume) -> Result<(), Fault> {
-        if run.is_read_only_copy() {
-            return Err(Fault::Store(StoreError::ReadOnlyCopy(run.run_id.clone())));
-        }
+        run.may_be_driven().map_err(Fault::Store)?;
         match &run.parent_run_id {
             Some(caller) if resume.reopens() => {
                 let why = format!(

@@ -65,6 +65,11 @@ pub enum StoreError {
         "run {0} is a copy of a run that a Restate server drives: answer or cancel it there, with POST /loopctl/{0}/answer or /loopctl/{0}/cancel of its ingress"
     )]
     ReadOnlyCopy(String),
+    /// The run came in a file, as a copy.
+    #[error(
+        "run {0} is the copy of a run that came in a file: nobody continues it here; continue it where it comes from, or import its file into another store so that it is continued there"
+    )]
+    Imported(String),
     /// There is no such run.
     #[error("there is no run {0}")]
     NoSuchRun(String),
@@ -104,7 +109,7 @@ impl StoreError {
             Self::Unreachable(_) | Self::Away { .. } => "store_unreachable",
             Self::WentBack(_) => "store_went_back",
             Self::TokenUsed(_) => "token_used",
-            Self::ReadOnlyCopy(_) => "read_only_copy",
+            Self::ReadOnlyCopy(_) | Self::Imported(_) => "read_only_copy",
             Self::NoSuchRun(_) => "no_such_run",
             Self::Other(_) => "store_failed",
         }

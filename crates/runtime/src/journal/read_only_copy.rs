@@ -1,19 +1,31 @@
-//! Read-only copies of runs that another system drives. Nobody drives them here: their status is none that
+//! Read-only copies of runs: of those that another system drives, and of those that came in a file. Nobody drives them here: their status is none that
 //! the queue takes, nothing of them is ever due, and their lease is refused to drivers.
 
-use super::{NewRun, RunSummary, StatusRecord};
+use super::{NewRun, RunSummary, StatusRecord, StoreError};
 use loopctl_engine::outcome::{Status, Termination};
 
 /// What the identity of such a run begins with: a start with its id is so another run.
-const MARK: &str = "copied from Restate: ";
+const RESTATE_MARK: &str = "copied from Restate: ";
+/// The same of a run that came in a file.
+const FILE_MARK: &str = "imported: ";
 
 impl NewRun {
-    /// A read-only copy of the run.
+    /// A read-only copy of a run that a Restate server drives.
     #[must_use]
     pub fn to_read_only_copy(self) -> Self {
+        self.copied(RESTATE_MARK)
+    }
+
+    /// A read-only copy of a run that came in a file.
+    #[must_use]
+    pub fn to_imported(self) -> Self {
+        self.copied(FILE_MARK)
+    }
+
+    fn copied(self, mark: &str) -> Self {
         let began = StatusRecord::new(Status::Running, self.at_ms);
         Self {
-            identity: format!("{MARK}{}", self.identity),
+            identity: format!("{mark}{}", self.identity),
             status_record: Some(self.status_record.unwrap_or(began).to_read_only_copy()),
             session: None,
             callback_url: None,
@@ -43,6 +55,23 @@ impl StatusRecord {
 impl RunSummary {
     /// Whether the run is a read-only copy.
     pub fn is_read_only_copy(&self) -> bool {
-        self.identity.starts_with(MARK)
+        self.identity.starts_with(RESTATE_MARK) || self.is_imported()
+    }
+
+    /// Whether the run came in a file, and nobody continues it here.
+    pub fn is_imported(&self) -> bool {
+        self.identity.starts_with(FILE_MARK)
+    }
+
+    /// Why nobody may continue the run, if it is a read-only copy.
+    ///
+    /// # Errors
+    /// When it is one.
+    pub fn may_be_driven(&self) -> Result<(), StoreError> {
+        match (self.is_imported(), self.is_read_only_copy()) {
+            (true, _) => Err(StoreError::Imported(self.run_id.clone())),
+            (false, true) => Err(StoreError::ReadOnlyCopy(self.run_id.clone())),
+            (false, false) => Ok(()),
+        }
     }
 }

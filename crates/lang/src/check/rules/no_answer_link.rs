@@ -23,7 +23,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             TokenScope::DecideLoop(name) => *name == program.name,
             other => other.decides(),
         };
-        if !token.scopes.iter().any(TokenScope::starts) || token.scopes.iter().any(decides) {
+        let starts = |scope: &TokenScope| match scope {
+            TokenScope::RunLoop(name) => *name == program.name,
+            other => other.starts(),
+        };
+        if !token.scopes.iter().any(starts) || token.scopes.iter().any(decides) {
             continue;
         }
         let Some(cursor) = subject.in_project(&format!("/serve/tokens/{index}/scopes")) else { continue };

@@ -10,6 +10,7 @@ mod leases;
 mod owner;
 mod queue;
 mod schedules;
+mod space;
 mod speed;
 mod take_ups;
 

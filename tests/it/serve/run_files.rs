@@ -1,0 +1,172 @@
+//! Runs that are written to a file, and read into another store: shown as they were, refused when the file is damaged, and
+//! continued only if that is asked for.
+
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Gate, Server};
+use crate::common::{Place, complete, look, think};
+use crate::serve::client::{Serving, place as loop_place, scripted};
+use crate::serve::workflows;
+
+const KEY: &str = "k-0123456789abcdef";
+
+/// A workflow `pay` with a sub-run, that has run as `r1` in the store `a.db`.
+fn workflow(tools: &Server) -> Place {
+    let judge = json!({ "id": "judge", "type": "loop", "properties": { "mode": "react", "tools": [],
+        "objective": "Judge {{input.id}}.", "result_key": "finding" } });
+    let definition = json!({ "output": "@finding.answer", "actions": [judge, workflows::act("@input.id", None)] });
+    let place = workflows::place(tools, definition);
+    place.json("script.json", &json!({ "replies": [], "loops": { "judge": [complete(json!("fine"))] } }));
+    let input = json!({ "id": "7", "api_key": KEY }).to_string();
+    let args = ["run", "workflows/pay.json", "--run-id", "r1", "--store", "sqlite:a.db", "--input", &input];
+    let ran = place.call(&args);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    place
+}
+
+fn text(place: &Place, file: &str) -> String {
+    std::fs::read_to_string(place.path().join(file)).unwrap()
+}
+
+/// What a command that must succeed prints.
+fn printed(place: &Place, args: &[&str]) -> String {
+    let ran = place.call(args);
+    assert_eq!(ran.code, 0, "{args:?} {ran:?}");
+    ran.stdout
+}
+
+#[test]
+fn a_run_is_shown_in_another_store_as_in_its_own_without_its_secrets() {
+    let place = workflow(&workflows::tools());
+    let export = ["export", "r1", "--store", "sqlite:a.db"];
+    let ran = place.call(&[&export[..], &["--output", "run.jsonl"]].concat());
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, "2 runs written to run.jsonl\n"), "{ran:?}");
+    let file = text(&place, "run.jsonl");
+    assert!(!file.contains(KEY) && file.contains("[hidden]"), "{file}");
+    assert_eq!(printed(&place, &export), file, "the same to stdout");
+    assert!(printed(&place, &[&export[..], &["--with-secrets"]].concat()).contains(KEY));
+    assert!(file.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "lines of JSON");
+    let import = ["import", "run.jsonl", "--store", "sqlite:b.db"];
+    assert_eq!(printed(&place, &import), "2 runs imported into b.db, 0 were there\n");
+    assert_eq!(printed(&place, &import), "0 runs imported into b.db, 2 were there\n");
+    for run in ["r1", "r1.judge"] {
+        let shown = |store: &str| printed(&place, &["trace", run, "--format", "json", "--store", store]);
+        assert_eq!(shown("sqlite:a.db"), shown("sqlite:b.db"), "{run}");
+        printed(&place, &["explain", run, "--store", "sqlite:b.db"]);
+    }
+    assert!(printed(&place, &["replay", "r1.judge", "--store", "sqlite:b.db"]).contains("r1.judge"));
+    let listed = |store: &str| {
+        let runs: Value =
+            serde_json::from_str(&printed(&place, &["runs", "--called", "--output", "json", "--store", store]))
+                .unwrap();
+        let row = |row: &Value| ["run_id", "status", "tokens", "cost_usd", "started_at"].map(|name| row[name].clone());
+        runs.as_array().unwrap().iter().map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("sqlite:a.db"), listed("sqlite:b.db"));
+    // Many at once, and into the store that has them.
+    assert_eq!(printed(&place, &["export", "--loop", "pay", "--store", "sqlite:a.db"]), file);
+    let own = place.call(&["import", "run.jsonl", "--store", "sqlite:a.db"]);
+    assert_eq!(own.code, 2, "{own:?}");
+    assert!(own.stderr.contains("line 2: the store has another run r1: nothing of it was changed"), "{own:?}");
+    let called = place.call(&["export", "r1.judge", "--store", "sqlite:a.db"]);
+    assert!(called.code == 2 && called.stderr.contains("was called by run r1: export that one"), "{called:?}");
+    let there = place.call(&["export", "r1", "--output", "run.jsonl", "--store", "sqlite:a.db"]);
+    assert_eq!(there.code, 2, "a file that is there is not written over: {there:?}");
+    assert_eq!(text(&place, "run.jsonl"), file);
+}
+
+#[test]
+fn a_file_that_is_damaged_cut_or_changed_is_refused_with_its_line_and_nothing_is_written() {
+    let place = workflow(&workflows::tools());
+    printed(&place, &["export", "r1", "--store", "sqlite:a.db", "--output", "run.jsonl"]);
+    let file = text(&place, "run.jsonl");
+    let lines: Vec<&str> = file.split_inclusive('\n').collect();
+    let refused = |text: &str, line: usize, words: &str| {
+        place.file("other.jsonl", text);
+        let ran = place.call(&["import", "other.jsonl", "--store", "sqlite:c.db"]);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(
+            ran.stderr.contains(&format!("line {line}: ")) && ran.stderr.contains(words),
+            "{line} {words}: {ran:?}"
+        );
+        assert_eq!(place.call(&["runs", "--ids", "--store", "sqlite:c.db"]).stdout, "");
+    };
+    let last = lines.len();
+    refused(&file.replace("fine", "FINE"), at(&lines, "fine"), "checksum does not fit");
+    refused(&lines[..last - 1].concat(), last, "cut off");
+    refused(&file[..file.len() - 1], last, "cut off");
+    refused(&format!("{file}{}", lines[last - 1]), last + 1, "checksum");
+    refused(&[&lines[..3], &lines[4..]].concat().concat(), 4, "checksum");
+    refused("", 1, "empty");
+    refused("{}\n", 1, "loopctl export");
+    assert_eq!(place.call(&["import", ".", "--store", "sqlite:c.db"]).code, 2);
+    // The whole file is sound.
+    place.file("other.jsonl", &file);
+    assert_eq!(
+        printed(&place, &["import", "other.jsonl", "--store", "sqlite:c.db"]),
+        "2 runs imported into c.db, 0 were there\n"
+    );
+}
+
+/// The number of the first line that has this text.
+fn at(lines: &[&str], text: &str) -> usize {
+    lines.iter().position(|line| line.contains(text)).unwrap() + 1
+}
+
+#[test]
+fn an_imported_run_that_waits_takes_no_decision_unless_it_is_continued() {
+    let place = loop_place(
+        json!({ "tools": [{ "type": "action", "name": "act", "requires_approval": true }] }),
+        &[think("act", json!({ "what": "pay" })), complete(json!("ok"))],
+    );
+    let ran = place.call(&["run", "loop.json", "--run-id", "r1", "--store", "sqlite:a.db"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    printed(&place, &["export", "r1", "--store", "sqlite:a.db", "--output", "run.jsonl"]);
+    let imported = place.call(&["import", "run.jsonl", "--store", "sqlite:b.db"]);
+    assert!(imported.stderr.contains("1 of them has not ended: nobody continues it here"), "{imported:?}");
+    let resumed = |store: &str| place.call(&["resume", "r1", "--deny", "--store", store]);
+    let refused = resumed("sqlite:b.db");
+    assert!(refused.code != 0 && refused.stderr.contains("came in a file"), "{refused:?}");
+    let server = Serving::start(&place, &["--store", "sqlite:b.db"]);
+    let reply = server.post("/agents/r1/resume", &json!({ "deny": true }));
+    assert_eq!((reply.status, reply.code()), (409, "read_only_copy".to_owned()), "{reply:?}");
+    assert_eq!(server.get("/agents/r1/status").json()["status"], "paused");
+    drop(server);
+    let continued = ["import", "run.jsonl", "--continue", "--store", "sqlite:c.db"];
+    assert_eq!(printed(&place, &continued), "1 run imported into c.db, 0 were there\n");
+    let done = resumed("sqlite:c.db");
+    assert_eq!(done.code, 0, "{done:?}");
+}
+
+#[test]
+fn a_server_continues_an_imported_run_only_if_that_is_asked_for() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({ "seen": 1 })).behind(&held));
+    let place =
+        loop_place(json!({ "tools": [{ "type": "action", "name": "look" }] }), &[look("a"), complete(json!("ok"))]);
+    let mut document = crate::common::document(&json!({ "tools": [{ "type": "action", "name": "look" }] }));
+    document["actions"][0]["url"] = json!(format!("{}/look/{{{{at}}}}", tools.url()));
+    place.json("loop.json", &document);
+    scripted(&place, &[look("a"), complete(json!("ok"))], json!({}));
+    let server = Serving::start(&place, &["--store", "sqlite:a.db"]);
+    let run =
+        server.execute("?async=true", json!({ "loop": "test" })).json()["agent_run_id"].as_str().unwrap().to_owned();
+    tools.wait_for(1);
+    drop(server);
+    gate.open();
+    printed(&place, &["export", &run, "--store", "sqlite:a.db", "--output", "run.jsonl"]);
+    printed(&place, &["import", "run.jsonl", "--store", "sqlite:b.db"]);
+    printed(&place, &["import", "run.jsonl", "--continue", "--store", "sqlite:c.db"]);
+    let copies = Serving::start(&place, &["--store", "sqlite:b.db"]);
+    // The server takes what waits for a driver: a run of its own.
+    let other = copies.execute("", json!({ "loop": "test" })).json();
+    assert_eq!(other["status"], "completed", "{other:#}");
+    let copy = copies.get(&format!("/agents/{run}/status")).json();
+    assert!(copy["result"]["finished_at"].is_null() && copy["status"] != "completed", "{copy:#}");
+    assert_eq!(tools.requests().len(), 2, "that of the run of its own is the only new one");
+    drop(copies);
+    let continuing = Serving::start(&place, &["--store", "sqlite:c.db"]);
+    assert_eq!(continuing.settled(&run)["status"], "completed");
+    assert_eq!(tools.requests().len(), 3);
+}
