@@ -146,7 +146,7 @@ impl Journal for AttemptJournal {
         complete_row(run_id: &str, row: RowCompletion) -> ();
         extras(run_id: &str) -> RunExtras;
         prune(which: PruneQuery) -> u64;
-        introduce(folder: &str) -> ();
+        introduce(folder: &str, address: Option<&str>) -> ();
         workers() -> Vec<Worker>;
         serve_schedules(served: ServedSchedules) -> Vec<i64>;
         schedule_runs(schedule: &str, now_ms: i64) -> ScheduleRuns;

@@ -295,8 +295,8 @@ impl Journal for StoppableJournal {
         self.alive(|store| store.prune(which))
     }
 
-    fn introduce(&self, folder: &str) -> Ticket<()> {
-        self.alive(|store| store.introduce(folder))
+    fn introduce(&self, folder: &str, address: Option<&str>) -> Ticket<()> {
+        self.alive(|store| store.introduce(folder, address))
     }
 
     fn workers(&self) -> Ticket<Vec<Worker>> {

@@ -105,6 +105,8 @@ pub struct ServeError(pub(super) String);
 #[derive(Clone)]
 pub struct Service {
     app: Arc<App>,
+    /// Where its server listens.
+    address: Option<SocketAddr>,
 }
 
 impl Service {
@@ -156,7 +158,7 @@ impl Service {
         if !missing.is_empty() {
             return Err(ServeError(requirements::sentence(&missing)));
         }
-        Ok(Self { app: Arc::new(app) })
+        Ok(Self { app: Arc::new(app), address: None })
     }
 
     /// All routes, to be served as they are or under a prefix ([`axum::Router::nest`]).
@@ -172,7 +174,8 @@ impl Service {
     /// When the store can't be read.
     pub async fn recover(&self) -> Result<(), StoreError> {
         let folder = &self.app.folder.digest;
-        self.app.runs.journal.introduce(folder).await?;
+        let address = self.address.map(|address| address.to_string());
+        self.app.runs.journal.introduce(folder, address.as_deref()).await?;
         if let Some(sentence) = worker_folders::differing(&self.app.runs.journal.workers().await?, folder) {
             tracing::warn!("{sentence}");
         }
@@ -232,10 +235,11 @@ impl Server {
         options: &ServerOptions,
         meters: Option<Arc<dyn RunMeters>>,
     ) -> Result<Self, ServeError> {
-        let service = Service::metered(folder, journal, options, meters)?;
+        let mut service = Service::metered(folder, journal, options, meters)?;
         let listener = HttpListener::bind(options.listen)
             .await
             .map_err(|error| ServeError(format!("{} can't be listened on: {error}", options.listen)))?;
+        service.address = Some(listener.address());
         Ok(Self { service, listener, grace: options.grace })
     }
 

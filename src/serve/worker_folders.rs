@@ -37,6 +37,8 @@ mod tests {
             is_self: false,
             is_alive,
             host: Some("b1".to_owned()),
+            address: None,
+            clock_ahead_ms: None,
             process: None,
             version: None,
             folder: folder.map(str::to_owned),

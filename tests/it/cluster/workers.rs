@@ -71,6 +71,12 @@ fn two_servers_with_different_folders_say_so_and_a_run_waits_for_the_one_that_ha
     assert_eq!((&busy["runs"], &busy["is_alive"]), (&json!([runs[0]]), &json!(true)));
     assert_eq!(busy["version"], env!("CARGO_PKG_VERSION"));
     assert_ne!(listed[0]["folder"], listed[1]["folder"]);
+    for (server, busy) in [(&one, 1), (&other, 0)] {
+        let address = server.address.to_string();
+        let worker = listed.iter().find(|worker| worker["address"] == address.as_str()).unwrap();
+        assert_eq!(worker["driven"], busy, "{worker}");
+        assert!(worker["clock_ahead_ms"].as_i64().unwrap().abs() < 5_000, "{worker}");
+    }
     assert!(busy["silent_ms"].as_i64().unwrap() < 1_500, "{busy}");
     let shown = here.call(&["workers", "--store", &store]).stdout;
     assert!(shown.lines().count() == 3 && shown.contains("HEARTBEAT"), "{shown}");

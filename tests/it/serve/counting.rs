@@ -267,9 +267,9 @@ impl Journal for Counting {
         self.inner.prune(which)
     }
 
-    fn introduce(&self, folder: &str) -> Ticket<()> {
+    fn introduce(&self, folder: &str, address: Option<&str>) -> Ticket<()> {
         self.note("introduce");
-        self.inner.introduce(folder)
+        self.inner.introduce(folder, address)
     }
 
     fn workers(&self) -> Ticket<Vec<Worker>> {

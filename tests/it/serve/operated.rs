@@ -355,6 +355,14 @@ fn the_servers_of_one_machine_have_processes_of_their_own() {
     assert_eq!(processes, expected, "{workers:#}");
     let table = place.call(&["workers", "--store", "sqlite:runs.db"]).stdout;
     assert!(table.contains("PROCESS") && table.contains(&one.pid().to_string()), "{table}");
+    // Servers of one machine differ by their addresses and by the names that the table shows.
+    for server in [&one, &other] {
+        assert!(table.contains(&server.address.to_string()), "{table}");
+    }
+    let names: Vec<&str> = table.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() == 2 && names[0] != names[1] && names[0].len() == 12, "{table}");
+    let long = workers[0]["name"].as_str().unwrap();
+    assert!(names.iter().any(|name| long.ends_with(name)), "{table} {long}");
 }
 
 /// A server, with the lines of its log as they come.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::export::folded;
 use super::fault::Fault;
 use super::run_file::{FORMAT, RunFileFault, RunHeadLine, RunLine, RunLineReader};
-use super::search_text::search_text_of;
+use super::search_text::DescribedRun;
 use super::status::status_record;
 use crate::journal::{Append, Created, Journal, NewRun, StatusRecord, StoreError};
 use loopctl_engine::blob::Blob;
@@ -161,6 +161,7 @@ impl Import {
     /// it.
     fn made(&self, run: &FileRun) -> NewRun {
         let header = &run.state.header;
+        let described = DescribedRun::of(&run.program, header);
         let began = StatusRecord::new(Status::Cancelled, header.at_ms);
         let record = if run.events.len() == 1 { self.record(run) } else { began };
         let new = NewRun {
@@ -178,7 +179,8 @@ impl Import {
             texts: run.texts.clone(),
             scheduled: None,
             status_record: Some(record),
-            search_text: Some(search_text_of(&run.program.project.redact, &header.objective, &header.input.value)),
+            search_text: Some(described.search_text),
+            title: Some(described.title),
         };
         if self.continues { new } else { new.to_imported() }
     }

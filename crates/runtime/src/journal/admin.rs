@@ -127,6 +127,13 @@ pub struct Worker {
     /// The number of its process on that machine; none where an older version registered it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
+    /// Where it listens, when it is a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// How far its clock was ahead of the store's when it last renewed its lease, in milliseconds; negative when it is behind. None
+    /// where all read one clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_ms: Option<i64>,
     /// Its version of loopctl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,

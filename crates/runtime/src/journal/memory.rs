@@ -51,6 +51,8 @@ pub struct MemoryJournal {
     schedules: Mutex<KnownSchedules>,
     /// The digest of the folder that the process serves.
     folder: Mutex<Option<String>>,
+    /// Where it listens.
+    address: Mutex<Option<String>>,
     /// When it was made, in milliseconds since 1970.
     since_ms: i64,
     clock: Clock,
@@ -59,9 +61,9 @@ pub struct MemoryJournal {
 impl Default for MemoryJournal {
     fn default() -> Self {
         let clock = Clock::new();
-        let (folder, since_ms) = (Mutex::default(), clock.wall_ms());
+        let (folder, address, since_ms) = (Mutex::default(), Mutex::default(), clock.wall_ms());
         let (sessions, schedules) = (Mutex::default(), Mutex::default());
-        Self { table: RwLock::default(), sessions, schedules, folder, since_ms, clock }
+        Self { table: RwLock::default(), sessions, schedules, folder, address, since_ms, clock }
     }
 }
 
@@ -440,7 +442,8 @@ impl Journal for MemoryJournal {
         Ticket::ready(failpoint::store_call().map(|()| self.pruned(&which)))
     }
 
-    fn introduce(&self, folder: &str) -> Ticket<()> {
+    fn introduce(&self, folder: &str, address: Option<&str>) -> Ticket<()> {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address.map(str::to_owned);
         *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.to_owned());
         Ticket::ready(Ok(()))
     }

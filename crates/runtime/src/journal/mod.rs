@@ -189,8 +189,9 @@ pub trait Journal: Send + Sync {
     }
 
     /// Notes the digest of the folder that this process serves. Runs that it creates carry it; while a living worker
-    /// serves the folder of a run, workers of other folders leave the run in the queue.
-    fn introduce(&self, folder: &str) -> Ticket<()>;
+    /// serves the folder of a run, workers of other folders leave the run in the queue. `address`: where it listens, for lists of
+    /// workers.
+    fn introduce(&self, folder: &str, address: Option<&str>) -> Ticket<()>;
 
     /// The processes that drive runs of the store: those that live, and those that died and whose runs nobody took.
     fn workers(&self) -> Ticket<Vec<Worker>>;

@@ -114,7 +114,7 @@ pub(super) fn a_key_is_free_again_when_its_run_is_pruned(journal: &dyn Journal) 
 }
 
 pub(super) fn a_worker_lists_itself_with_what_it_has(journal: &dyn Journal) {
-    wait(journal.introduce("f00d")).unwrap();
+    wait(journal.introduce("f00d", Some("127.0.0.1:3009"))).unwrap();
     begin(journal, "a");
     begin(journal, "b");
     wait(journal.release("b", 1)).unwrap();
@@ -122,10 +122,12 @@ pub(super) fn a_worker_lists_itself_with_what_it_has(journal: &dyn Journal) {
     let [worker] = workers.as_slice() else { panic!("{workers:?}") };
     assert!(worker.is_self && worker.is_alive);
     assert_eq!(worker.process, Some(std::process::id()));
+    assert_eq!(worker.address.as_deref(), Some("127.0.0.1:3009"));
     assert_eq!((worker.folder.as_deref(), worker.version.as_deref()), (Some("f00d"), Some(env!("CARGO_PKG_VERSION"))));
     assert_eq!((worker.driven, worker.runs.as_slice()), (1, ["a".to_owned()].as_slice()));
-    wait(journal.introduce("beef")).unwrap();
-    assert_eq!(wait(journal.workers()).unwrap()[0].folder.as_deref(), Some("beef"));
+    wait(journal.introduce("beef", None)).unwrap();
+    let again = wait(journal.workers()).unwrap();
+    assert_eq!((again[0].folder.as_deref(), again[0].address.as_deref()), (Some("beef"), None));
     // Its own runs are not left to others, whatever it served when they started.
     let claimed = wait(journal.queue(QueueQuery::default())).unwrap();
     assert_eq!(claimed.iter().map(|of| of.runs).sum::<u64>(), 1, "no living worker serves the folder of `b`");

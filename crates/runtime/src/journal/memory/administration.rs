@@ -46,6 +46,8 @@ impl MemoryJournal {
             is_alive: true,
             host: None,
             process: Some(std::process::id()),
+            address: self.address.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            clock_ahead_ms: None,
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             folder: self.folder.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             since_ms: self.since_ms,

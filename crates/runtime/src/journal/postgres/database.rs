@@ -1,7 +1,7 @@
 //! What all statements share: the connections, the leases, and the beat that renews them.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,22 +30,23 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Returns whether the lease was over by the database's clock; null for a new driver.
 const RENEW: &str = "
 WITH old AS (SELECT until <= clock_timestamp() AS is_over FROM @.drivers WHERE driver = $1)
-INSERT INTO @.drivers (driver, until, host, version, folder, process)
-VALUES ($1, clock_timestamp() + $2 * interval '1 ms', $3, $4, $5, $6)
-ON CONFLICT (driver) DO UPDATE SET until = excluded.until, folder = excluded.folder
+INSERT INTO @.drivers (driver, until, host, version, folder, process, address, clock_ahead_ms)
+VALUES ($1, clock_timestamp() + $2 * interval '1 ms', $3, $4, $5, $6, $7, $8)
+ON CONFLICT (driver) DO UPDATE SET until = excluded.until, folder = excluded.folder, address = excluded.address,
+  clock_ahead_ms = excluded.clock_ahead_ms
 RETURNING (SELECT is_over FROM old), (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// How much the clock of this machine may differ from the database's before the log says so.
 const NOTED_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 /// From this difference on, this process drives no runs: schedules and deadlines would be those of another time.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(60);
-const INTRODUCE: &str = "UPDATE @.drivers SET folder = $2 WHERE driver = $1";
+const INTRODUCE: &str = "UPDATE @.drivers SET folder = $2, address = $3 WHERE driver = $1";
 /// Those that died without runs are left out.
 const WORKERS: &str = "
 SELECT d.driver::text, d.driver = $1, d.until > clock_timestamp(), d.host, d.version, convert_from(d.folder, 'UTF8'),
   (extract(epoch FROM d.since) * 1000)::bigint,
   ($2 + extract(epoch FROM clock_timestamp() - d.until) * 1000)::bigint, h.driven,
-  ARRAY (SELECT r.run_id FROM @.runs r WHERE r.driver = d.driver ORDER BY r.id LIMIT $3), d.process
+  ARRAY (SELECT r.run_id FROM @.runs r WHERE r.driver = d.driver ORDER BY r.id LIMIT $3), d.process, d.address, d.clock_ahead_ms
 FROM @.drivers d CROSS JOIN LATERAL (SELECT count(*) AS driven FROM @.runs r WHERE r.driver = d.driver) h
 WHERE d.until > clock_timestamp() OR h.driven > 0 ORDER BY d.since, d.driver";
 /// The rows of drivers that died long ago: their runs are free.
@@ -76,6 +77,10 @@ pub(super) struct Database {
     is_registered: AtomicBool,
     /// The digest of the folder that this process serves.
     folder: Mutex<Option<String>>,
+    /// Where it listens.
+    address: Mutex<Option<String>>,
+    /// How far the clock of this machine was ahead of the database's when they were compared last, in milliseconds.
+    ahead_ms: AtomicI64,
     renewing: tokio::sync::Mutex<()>,
     /// When the connection was lost last, or the lease was over before it was renewed: no run of another driver is
     /// claimed for one lease from then on.
@@ -108,6 +113,8 @@ impl Database {
             clock,
             is_registered: AtomicBool::new(false),
             folder: Mutex::default(),
+            address: Mutex::default(),
+            ahead_ms: AtomicI64::new(0),
             renewing: tokio::sync::Mutex::default(),
             interrupted_at_ms: AtomicU64::new(0),
             lost_connections: AtomicU64::new(0),
@@ -144,6 +151,7 @@ impl Database {
         let ttl_ms = f64::from(u32::try_from(self.held.ttl().as_millis()).unwrap_or(u32::MAX));
         let (host, version, folder) = (host(), env!("CARGO_PKG_VERSION"), self.folder());
         let process = i64::from(std::process::id());
+        let (address, ahead_ms) = (self.address(), self.ahead_ms.load(Ordering::SeqCst));
         let renewed = self
             .heart
             .query(
@@ -155,11 +163,15 @@ impl Database {
                     (&version, Type::TEXT),
                     (&folder, Type::BYTEA),
                     (&process, Type::INT8),
+                    (&address, Type::TEXT),
+                    (&ahead_ms, Type::INT8),
                 ],
             )
             .await?;
         if let Some(row) = renewed.first() {
-            self.note_difference(difference_ms(sent.0, self.held.now().0, row.try_get(1)?));
+            let ahead_ms = difference_ms(sent.0, self.held.now().0, row.try_get(1)?);
+            self.ahead_ms.store(ahead_ms, Ordering::SeqCst);
+            self.note_difference(ahead_ms);
         }
         let was_over: Option<bool> = renewed.first().map_or(Ok(None), |row| row.try_get(0))?;
         if was_over == Some(true) {
@@ -186,6 +198,7 @@ impl Database {
         let rows = self.heart.query(CLOCK, &[]).await?;
         let Some(row) = rows.first() else { return Ok(()) };
         let difference_ms = difference_ms(sent_ms, self.held.now().0, row.try_get(0)?);
+        self.ahead_ms.store(difference_ms, Ordering::SeqCst);
         if difference_ms.unsigned_abs() < milliseconds(MAX_CLOCK_DIFFERENCE) {
             return Ok(());
         }
@@ -220,12 +233,17 @@ impl Database {
         self.folder.lock().unwrap_or_else(PoisonError::into_inner).clone().map(String::into_bytes)
     }
 
-    /// Notes which folder this process serves.
-    pub(super) async fn introduce(&self, folder: String) -> Result<(), StoreError> {
+    fn address(&self) -> Option<String> {
+        self.address.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes which folder this process serves, and where it listens.
+    pub(super) async fn introduce(&self, folder: String, address: Option<String>) -> Result<(), StoreError> {
         *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
         self.ensure().await?;
-        let folder = self.folder();
-        let parameters: [Parameter<'_>; 2] = [(&self.me, Type::UUID), (&folder, Type::BYTEA)];
+        let (folder, address) = (self.folder(), self.address());
+        let parameters: [Parameter<'_>; 3] = [(&self.me, Type::UUID), (&folder, Type::BYTEA), (&address, Type::TEXT)];
         self.persist(|| async { self.heart.query(INTRODUCE, &parameters).await.map(drop) }).await
     }
 
@@ -244,6 +262,8 @@ impl Database {
                     is_alive: row.try_get(2)?,
                     host: row.try_get(3)?,
                     process: row.try_get::<_, Option<i64>>(10)?.and_then(|process| u32::try_from(process).ok()),
+                    address: row.try_get(11)?,
+                    clock_ahead_ms: row.try_get(12)?,
                     version: row.try_get(4)?,
                     folder: row.try_get(5)?,
                     since_ms: row.try_get(6)?,

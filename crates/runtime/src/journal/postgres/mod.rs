@@ -402,9 +402,9 @@ impl Journal for PostgresJournal {
         self.ask(move |database| async move { database.prune(which).await })
     }
 
-    fn introduce(&self, folder: &str) -> Ticket<()> {
-        let folder = folder.to_owned();
-        self.ask_beside(move |database| async move { database.introduce(folder).await })
+    fn introduce(&self, folder: &str, address: Option<&str>) -> Ticket<()> {
+        let (folder, address) = (folder.to_owned(), address.map(str::to_owned));
+        self.ask_beside(move |database| async move { database.introduce(folder, address).await })
     }
 
     fn workers(&self) -> Ticket<Vec<Worker>> {

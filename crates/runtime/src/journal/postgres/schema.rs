@@ -9,7 +9,7 @@ use super::target::PostgresTarget;
 use crate::journal::StoreError;
 
 /// The version of the tables.
-pub const VERSION: i32 = 9;
+pub const VERSION: i32 = 10;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
@@ -48,7 +48,9 @@ CREATE TABLE @.drivers (
   host text,
   version text,
   folder bytea,
-  process bigint
+  process bigint,
+  address text,
+  clock_ahead_ms bigint
 ) WITH (fillfactor = 50);
 CREATE TABLE @.runs (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -157,8 +159,17 @@ CREATE INDEX scheduled_runs_by_time ON @.scheduled_runs (schedule, due_at_ms);
 ";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i32, &str)] =
-    &[(1, FROM_1), (2, FROM_2), (3, FROM_3), (4, FROM_4), (5, FROM_5), (6, FROM_6), (7, FROM_7), (8, FROM_8)];
+const MIGRATIONS: &[(i32, &str)] = &[
+    (1, FROM_1),
+    (2, FROM_2),
+    (3, FROM_3),
+    (4, FROM_4),
+    (5, FROM_5),
+    (6, FROM_6),
+    (7, FROM_7),
+    (8, FROM_8),
+    (9, FROM_9),
+];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
 const FROM_1: &str = "
@@ -243,6 +254,11 @@ ALTER TABLE @.runs ADD COLUMN progress_at_ms bigint, ADD COLUMN tokens bigint, A
 /// Version 9 knows what each run is about.
 const FROM_8: &str = "
 ALTER TABLE @.runs ADD COLUMN title text;
+";
+
+/// Version 10 knows where servers listen, and how their clocks differ.
+const FROM_9: &str = "
+ALTER TABLE @.drivers ADD COLUMN address text, ADD COLUMN clock_ahead_ms bigint;
 ";
 
 /// What a role that makes nothing needs.

@@ -384,9 +384,9 @@ impl Journal for SqliteJournal {
         self.write(GiveBackSpace)
     }
 
-    fn introduce(&self, folder: &str) -> Ticket<()> {
+    fn introduce(&self, folder: &str, address: Option<&str>) -> Ticket<()> {
         *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.to_owned());
-        self.writer.ask(Introduce(folder.to_owned()))
+        self.writer.ask(Introduce { folder: folder.to_owned(), address: address.map(str::to_owned) })
     }
 
     fn workers(&self) -> Ticket<Vec<Worker>> {

@@ -15,7 +15,7 @@ use crate::journal::lease_clock::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 14;
+pub(super) const VERSION: i64 = 15;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -122,7 +122,8 @@ CREATE TABLE drivers (
   since_ms INTEGER NOT NULL DEFAULT 0,
   version TEXT,
   folder TEXT,
-  process INTEGER
+  process INTEGER,
+  address TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE schedules (
   name TEXT PRIMARY KEY,
@@ -159,6 +160,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (11, FROM_11),
     (12, FROM_12),
     (13, FROM_13),
+    (14, FROM_14),
 ];
 
 const FROM_2: &str = "
@@ -290,6 +292,11 @@ ALTER TABLE runs ADD COLUMN search_text TEXT;
 /// Version 14 knows what each run is about.
 const FROM_13: &str = "
 ALTER TABLE runs ADD COLUMN title TEXT;
+";
+
+/// Version 15 knows where servers listen.
+const FROM_14: &str = "
+ALTER TABLE drivers ADD COLUMN address TEXT;
 ";
 
 /// What a file turned out to be.

@@ -24,7 +24,8 @@ impl Drivers {
     /// All drivers that live, and those that died with runs.
     pub(super) fn workers(&self, connection: &Connection, me: Option<&str>) -> Result<Vec<Worker>, RequestError> {
         let mut query = connection.prepare_cached(
-            "SELECT driver, since_ms, version, folder, process, (SELECT count(*) FROM runs WHERE runs.driver = drivers.driver)
+            "SELECT driver, since_ms, version, folder, process, (SELECT count(*) FROM runs WHERE runs.driver = drivers.driver),
+               address
              FROM drivers ORDER BY since_ms, driver",
         )?;
         let mut named = connection.prepare_cached("SELECT run_id FROM runs WHERE driver = ?1 ORDER BY id LIMIT ?2")?;
@@ -44,6 +45,8 @@ impl Drivers {
                 is_alive,
                 host: None,
                 process: row.get(4)?,
+                address: row.get(6)?,
+                clock_ahead_ms: None,
                 version: row.get(2)?,
                 folder: row.get(3)?,
                 since_ms: row.get(1)?,
@@ -56,8 +59,11 @@ impl Drivers {
     }
 }
 
-/// Notes which folder this process serves, and returns its name.
-pub(super) struct Introduce(pub(super) String);
+/// Notes which folder this process serves, and where it listens.
+pub(super) struct Introduce {
+    pub(super) folder: String,
+    pub(super) address: Option<String>,
+}
 
 impl WriteRequest for Introduce {
     type Answer = ();
@@ -70,8 +76,8 @@ impl WriteRequest for Introduce {
         transaction.leases.ensure(transaction.connection)?;
         transaction
             .connection
-            .prepare_cached("UPDATE drivers SET folder = ?2 WHERE driver = ?1")?
-            .execute(params![transaction.leases.me(), self.0])?;
+            .prepare_cached("UPDATE drivers SET folder = ?2, address = ?3 WHERE driver = ?1")?
+            .execute(params![transaction.leases.me(), self.folder, self.address])?;
         Ok(())
     }
 }
