@@ -34,7 +34,7 @@ export function confirm({ title, text, verb, kind, note, keep = "Close" }, act, 
 
 function cancel(run, done) {
   confirm({
-    title: `Cancel the run ${run.id}?`, kind: "bad", verb: "Cancel this run", keep: "Let it go on", note: "Why (the trace keeps it)",
+    title: `Cancel the run ${run.id}?`, kind: "bad", verb: "Cancel this run", keep: "Leave it running", note: "Why (the trace keeps it)",
     text: `The run of ${run.name} ends, and can't continue. What its calls did stays done, and its trace stays.`,
   }, async (reason) => {
     await ask(`agents/${encodeURIComponent(run.id)}${reason ? `?reason=${encodeURIComponent(reason)}` : ""}`, { method: "DELETE" });

@@ -13,7 +13,7 @@ const SEARCH_DELAY_MS = 250;
 /** The most characters of a text in a row. */
 const ROW_CHARACTERS = 300;
 
-const STATUSES = [["", "all"], ["running", "running"], ["paused", "waiting"], ["completed", "completed"], ["failed", "failed"],
+const STATUSES = [["", "all"], ["running", "under way"], ["queued", "queued"], ["paused", "waiting"], ["completed", "completed"], ["failed", "failed"],
   ["cancelled", "cancelled"], ["quarantined", "quarantined"]];
 
 // ---- rows -------------------------------------------------------------------------------------
@@ -23,7 +23,6 @@ const cut = (text) => (text.length > ROW_CHARACTERS ? `${text.slice(0, ROW_CHARA
 /** The status of a run in a word. */
 export function statusOf(run) {
   if (run.status === "running" && run.waiting) return ["paused", "running, waits"];
-  if (run.status === "running" && run.queued) return ["queued", "queued"];
   return [run.status, run.status];
 }
 
@@ -124,7 +123,9 @@ function chips() {
     fill(list, STATUSES.map(([status, word]) => el("button", { type: "button", class: status, "data-status": status,
       on: () => change({ status }) }, word)));
   }
-  for (const one of list.children) one.setAttribute("aria-pressed", String((chosen.status || "") === one.dataset.status));
+  // An address may name several, with commas between them.
+  const pressed = (chosen.status || "").split(",");
+  for (const one of list.children) one.setAttribute("aria-pressed", String(pressed.includes(one.dataset.status)));
 }
 
 /** Shows how many runs have each status, as far as it is known: of `{ paused: "3" }` those that wait. */

@@ -22,13 +22,19 @@ function schedule(row) {
     waits ? [". It waits for ", el("a", { class: "link id", href: `#${encodeURIComponent(waits.agent_run_id)}` }, waits.agent_run_id), ` (${waits.status})`] : []);
 }
 
+/** That a loop is switched off, since when and why. */
+function off(disabled) {
+  if (!disabled) return [];
+  return el("p", {}, el("span", { class: "status failed" }, "switched off"), " ", ago(disabled.since), disabled.reason ? `: ${disabled.reason}` : "");
+}
+
 function card(row) {
   const own = row.tools.filter((tool) => !tool.startsWith("__"));
   const more = own.length - MOST_TOOLS;
   return el("li", { class: "card" },
     el("div", { class: "line" }, el("h2", {}, row.name, " ", el("span", { class: "meta" }, KINDS[row.kind] || row.kind)),
       el("span", { class: "acts" }, el("a", { class: "link", href: listed({ loop: row.name }) }, "Its runs"), el("a", { class: "button", href: startAt(row.name) }, `Start ${row.name}`))),
-    row.description ? el("p", {}, row.description) : [], schedule(row.schedule),
+    row.description ? el("p", {}, row.description) : [], schedule(row.schedule), off(row.disabled),
     own.length ? el("p", { class: "meta" }, `${row.kind === "loop" ? "tools" : "steps"}: ${own.slice(0, MOST_TOOLS).join(", ")}${more > 0 ? ` and ${more} more` : ""}`) : []);
 }
 
@@ -77,13 +83,14 @@ export async function loops(section, name) {
   if (section.shown !== `loops/${name}`) fill(section, el("p", { class: "empty" }, "…"));
   section.shown = `loops/${name}`;
   try {
-    const { loops: all } = await get("loops");
+    const { loops: all, reload_failed_since: fault } = await get("loops");
     if (section.shown !== `loops/${name}`) return;
     const row = all.find((one) => one.name === name);
     if (name && !row) fill(section, el("p", { class: "fault" }, `There is no loop ${name}.`), el("a", { class: "link", href: "#/loops" }, "All loops"));
     else if (row) fill(section, start(row));
     else {
       fill(section, el("p", { class: "meta" }, all.length === 1 ? "1 document" : `${all.length} documents`),
+        fault ? el("p", { class: "fault", role: "alert" }, "The folder has a fault since ", ago(fault), ", and is served as it was before. The log says which.") : [],
         el("ul", { class: "cards" }, all.map(card)));
     }
   } catch (why) {

@@ -63,4 +63,4 @@ export function span(from, to) {
 }
 
 /** How long a run of a list has been under way, or was. */
-export const elapsed = ({ status, created_at: from, updated_at: to }) => span(from, isOpen(status) ? null : to);
+export const elapsed = ({ status, created_at: from, duration_ms: ms }) => (isOpen(status) ? span(from, null) : long(ms));

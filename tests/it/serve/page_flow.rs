@@ -259,14 +259,14 @@ fn approvals_are_a_table_that_is_ticked_and_decided_together_beside_a_picture_an
     browser.click("Deny the ticked");
     browser.shows_completed(&["6 items: 6 completed"]);
     let decisions = server.get(&format!("/runs/{id}/status")).json()["result"]["decisions"].clone();
-    let told: Vec<(&str, &str)> = decisions
+    let taken: Vec<(&str, &str)> = decisions
         .as_array()
         .unwrap()
         .iter()
         .map(|one| (one["step"].as_str().unwrap(), one["decision"].as_str().unwrap()))
         .collect();
     assert_eq!(
-        told,
+        taken,
         [
             ("each.1.ask", "approve"),
             ("each.3.ask", "approve"),

@@ -69,7 +69,7 @@ fn home_shows_what_waits_and_failed_and_no_run_twice() {
     lists(&browser, "#waiting", &[&asks]);
     lists(&browser, "#failed", &[&fails]);
     lists(&browser, "#runs", &[&done]);
-    let seen = browser.shows(&["Which <b>account</b> is it?"]);
+    let seen = browser.shows(&["Which <b>account</b> is it?", "Settle the order."]);
     assert!(seen.contains("now") || seen.contains("sec. ago") || seen.contains("ago"), "{seen}");
     // The whole time is there for a pointer, in the reader's form and as it was written.
     let whole = "const time = document.querySelector('#runs time'); return time.title === new Date(time.dateTime).toLocaleString()";
@@ -120,6 +120,12 @@ fn search_and_filters_are_in_the_address_and_the_buttons_of_the_browser_work() {
     let shown = "return [document.getElementById('loop').value, document.getElementById('since').value, \
                  document.querySelector('#statuses [aria-pressed=true]').textContent]";
     assert_eq!(browser.run(shown, json!([])), json!(["test", "week", "completed"]));
+    // An address may name several statuses.
+    browser.go(&format!("http://{}/#/runs?status=failed,paused", server.address));
+    lists(&browser, "#runs", &[&fails, &asks]);
+    let pressed =
+        "return [...document.querySelectorAll('#statuses [aria-pressed=true]')].map((one) => one.textContent)";
+    assert_eq!(browser.run(pressed, json!([])), json!(["waiting", "failed"]));
     browser.go(&format!("http://{}/#/nothing?status=%E0%A4%A&x=<b>", server.address));
     lists(&browser, "#waiting", &[&asks]);
     assert_eq!(browser.complaints(), Vec::<String>::new());

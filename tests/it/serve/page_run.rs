@@ -74,7 +74,7 @@ fn a_run_is_cancelled_when_it_is_confirmed_and_started_again_once() {
     browser.go(&format!("http://{}/#{first}", server.address));
     browser.click("Cancel");
     let seen = browser.shows(&[&format!("Cancel the run {first}?"), "can't continue", "its trace stays"]);
-    assert!(seen.contains("Let it go on"), "{seen}");
+    assert!(seen.contains("Leave it running"), "{seen}");
     assert_eq!(browser.violations(), Vec::<String>::new());
     browser.picture("cancel-phone-dark");
     // Escape closes the question alone, and nothing is cancelled.
