@@ -7,6 +7,8 @@ import { ago, long } from "./units.js";
 /** The most runs of a process that are named, and the digits of a digest. */
 const MOST_RUNS = 5;
 const DIGEST_DIGITS = 12;
+/** Clocks that differ by less are taken for equal. */
+const CLOCK_DIFFERS_MS = 1000;
 
 function heartbeat(worker) {
   if (!worker.alive) return ["failed", "gone"];
@@ -17,14 +19,20 @@ function row(worker) {
   const [status, word] = heartbeat(worker);
   const runs = worker.runs.slice(0, MOST_RUNS).map((id) => el("a", { class: "link id", href: `#${encodeURIComponent(id)}` }, id));
   const more = Number(plain(worker.driven)) - runs.length;
-  const host = [worker.host, worker.process ? `process ${plain(worker.process)}` : ""].filter(Boolean).join(", ");
+  const host = [worker.host, worker.address, worker.process ? `process ${plain(worker.process)}` : ""].filter(Boolean).join(", ");
   return el("tr", {}, el("th", { scope: "row" }, worker.name, worker.this_server ? el("span", { class: "meta" }, " (this server)") : []),
-    el("td", {}, el("span", { class: `status ${status}` }, word)), el("td", {}, host), el("td", {}, worker.version || ""),
+    el("td", {}, el("span", { class: `status ${status}` }, word)), el("td", {}, host, clock(worker)), el("td", {}, worker.version || ""),
     el("td", { class: "id" }, worker.folder ? worker.folder.slice(0, DIGEST_DIGITS) : ""),
     el("td", {}, ago(worker.since)), el("td", {}, plain(worker.driven), runs.length ? el("div", { class: "runs-of" }, runs, more > 0 ? el("span", { class: "meta" }, `and ${more} more`) : []) : []));
 }
 
 const HEADS = ["Worker", "State", "Where", "Version", "Folder", "Since", "Runs"];
+
+/** How far a clock differs, if that matters. */
+function clock({ clock_ahead_ms: ahead }) {
+  const ms = Number(plain(ahead ?? 0));
+  return Math.abs(ms) < CLOCK_DIFFERS_MS ? [] : el("div", { class: "fault" }, `its clock is ${long(Math.abs(ms))} ${ms > 0 ? "ahead" : "behind"}`);
+}
 
 /** Shows the processes. */
 export async function workers(section) {

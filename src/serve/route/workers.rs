@@ -39,6 +39,12 @@ pub struct WorkerRow {
     /// The number of its process there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
+    /// Where it listens, when it is a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// How far its clock was ahead of the store's when it last renewed its lease, in milliseconds; negative when it is behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_ms: Option<i64>,
     /// Its version of loopctl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -64,6 +70,8 @@ impl From<Worker> for WorkerRow {
             alive: worker.is_alive,
             host: worker.host,
             process: worker.process,
+            address: worker.address,
+            clock_ahead_ms: worker.clock_ahead_ms,
             version: worker.version,
             folder: worker.folder,
             since: rfc3339(worker.since_ms),
