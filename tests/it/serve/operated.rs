@@ -507,7 +507,7 @@ fn a_post_that_nobody_can_answer_says_why() {
                 serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
             let serve = with(project["serve"].clone(), json!({ "callback_secret": "file:hook.key" }));
             scripted(&place, &[], json!({ "serve": serve }));
-            let server = Serving::start(&place, STORES[0]);
+            let (server, log) = logged(&place);
             let asks = json!({ "id": "a", "asks": true });
             let items = if is_beside { json!([{ "id": "slow" }, asks]) } else { json!([asks]) };
             let body = json!({ "input": { "items": items }, "callback_url": hook.url() }).to_string();
@@ -521,6 +521,8 @@ fn a_post_that_nobody_can_answer_says_why() {
             assert_eq!(step.get("answer").is_some(), answers, "{payload:#}");
             let why = payload["without_answer"].as_str();
             assert_eq!(why.is_some_and(|why| why.contains("`decide`")), !answers, "{payload:#}");
+            let log = std::fs::read_to_string(log).unwrap();
+            assert_eq!(log.contains("posted without a link"), !answers, "{log}");
             gate.open();
         }
     }

@@ -63,6 +63,8 @@ fn a_run_is_shown_in_another_store_as_in_its_own_without_its_secrets() {
         runs.as_array().unwrap().iter().map(row).collect::<Vec<_>>()
     };
     assert_eq!(listed("sqlite:a.db"), listed("sqlite:b.db"));
+    // A copy is written as the run that it is a copy of.
+    assert_eq!(printed(&place, &["export", "r1", "--store", "sqlite:b.db"]), file);
     // Many at once, and into the store that has them.
     assert_eq!(printed(&place, &["export", "--loop", "pay", "--store", "sqlite:a.db"]), file);
     let own = place.call(&["import", "run.jsonl", "--store", "sqlite:a.db"]);
@@ -73,6 +75,27 @@ fn a_run_is_shown_in_another_store_as_in_its_own_without_its_secrets() {
     let there = place.call(&["export", "r1", "--output", "run.jsonl", "--store", "sqlite:a.db"]);
     assert_eq!(there.code, 2, "a file that is there is not written over: {there:?}");
     assert_eq!(text(&place, "run.jsonl"), file);
+}
+
+#[test]
+fn a_run_that_a_secret_decides_is_written_only_with_its_secrets() {
+    let is_go = json!({ "equal": ["@input.password", "go"] });
+    let definition = json!({ "actions": [workflows::act("@input.id", Some(is_go))] });
+    let tools = workflows::tools();
+    let place = workflows::place(&tools, definition);
+    let input = json!({ "id": "7", "password": "go" }).to_string();
+    let args = ["run", "workflows/pay.json", "--run-id", "r1", "--store", "sqlite:a.db", "--input", &input];
+    let ran = place.call(&args);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let export = ["export", "r1", "--store", "sqlite:a.db", "--output", "run.jsonl"];
+    let refused = place.call(&export);
+    assert!(refused.code == 2 && refused.stderr.contains("a value that is hidden decides"), "{refused:?}");
+    assert!(refused.stderr.contains("--with-secrets") && !place.path().join("run.jsonl").exists(), "{refused:?}");
+    let whole = place.call(&[&export[..], &["--with-secrets"]].concat());
+    assert_eq!(whole.code, 0, "{whole:?}");
+    printed(&place, &["import", "run.jsonl", "--store", "sqlite:b.db"]);
+    let shown = |store: &str| printed(&place, &["trace", "r1", "--format", "json", "--store", store]);
+    assert_eq!(shown("sqlite:a.db"), shown("sqlite:b.db"));
 }
 
 #[test]

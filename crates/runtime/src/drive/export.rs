@@ -108,13 +108,15 @@ impl Export {
             return Err(ExportFault::Refused(format!("run {} can't be read: {why}", run.run_id)));
         }
         let (events, texts) = (self.journal.read(&run.run_id).await?, self.journal.texts(&run.run_id).await?);
-        let written = self.written(&run.run_id, events, texts)?;
+        let mut written = self.written(&run.run_id, events, texts)?;
+        // A store gives them in no order, and two files of one run are the same.
+        written.texts.sort_unstable_by_key(|text| *text.sha256().bytes());
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         to.put(&RunLine::Run(Box::new(RunHeadLine {
             run_id: run.run_id.clone(),
             called_by: run.parent_run_id.clone(),
             org: run.org.clone(),
-            identity: run.identity.clone(),
+            identity: run.original_identity().to_owned(),
             texts: count(written.texts.len()),
             events: count(written.events.len()),
         })))?;

@@ -63,6 +63,11 @@ impl RunSummary {
         self.identity.starts_with(FILE_MARK)
     }
 
+    /// The identity of the run that it is, or is a copy of.
+    pub fn original_identity(&self) -> &str {
+        self.identity.strip_prefix(FILE_MARK).unwrap_or(&self.identity)
+    }
+
     /// Why nobody may continue the run, if it is a read-only copy.
     ///
     /// # Errors
