@@ -11,6 +11,7 @@ mod explain;
 mod export;
 mod failure;
 mod fmt;
+mod follow;
 mod fork;
 mod found_documents;
 mod import;
@@ -48,9 +49,11 @@ mod runs;
 mod schema;
 mod serve;
 mod signals;
+mod stats;
 mod store;
 mod store_admin;
 mod surface;
+mod table_column;
 mod telemetry;
 mod test;
 mod token;
@@ -104,6 +107,7 @@ enum Command {
     Tune(tune::TuneCommand),
     Cancel(cancel::CancelCommand),
     Runs(runs::RunsCommand),
+    Stats(Box<stats::StatsCommand>),
     Trace(trace::TraceCommand),
     Export(export::ExportCommand),
     Import(import::ImportCommand),
@@ -198,6 +202,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Record(record) => record.perform(surface).await,
             Command::Cancel(cancel) => cancel.perform(surface).await,
             Command::Runs(runs) => runs.perform(surface).await,
+            Command::Stats(stats) => stats.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,
             Command::Export(export) => export.perform(surface).await,
             Command::Import(import) => import.perform(surface).await,

@@ -8,10 +8,11 @@ use serde::Serialize;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::follow;
 use super::model_wait::{self, ShownModelWait};
 use super::next_commands::NextCommands;
 use super::output::{json_line, shown};
-use super::recorded_run::RecordedRun;
+use super::recorded_run::{self, RecordedRun};
 use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::drive::clock;
@@ -37,7 +38,8 @@ use crate::trace::{About, Look, Redaction, Shown, Tone, escape, result, step_tex
   loopctl trace triage-7k2m9q4x --format html -o trace.html
   loopctl trace triage-7k2m9q4x --format json | jq '.trace[] | .action'
   loopctl trace triage-7k2m9q4x --at 3              # what the model was sent for its third reply
-  loopctl trace payments-1b9x4k2m --at review.57")]
+  loopctl trace payments-1b9x4k2m --at review.57
+  loopctl trace last --follow")]
 pub struct TraceCommand {
     /// The run: its id, the beginning of its id, `last` or `last:LOOP`
     pub run: String,
@@ -51,6 +53,10 @@ pub struct TraceCommand {
     /// Write the trace to a file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Show what happens as it happens, also in the runs that it calls, until the run ends. Another process may execute it. The
+    /// exit code is that of the run; Ctrl-C ends the command, and not the run
+    #[arg(long, conflicts_with_all = ["at", "format", "output", "reasoning"])]
+    pub follow: bool,
     /// Add what is sent back to the provider of each reply's reasoning, as it is (with --format json)
     #[arg(long)]
     pub reasoning: bool,
@@ -76,6 +82,16 @@ impl TraceCommand {
     /// # Errors
     /// When there is no such run, or the output can't be written.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
+        if !self.follow {
+            return self.show(surface).await;
+        }
+        let (journal, place) = self.store.open()?;
+        let run = recorded_run::resolve(&*journal, &self.run, &place.shown()).await?;
+        follow::follow(&run, &*journal, place.project, surface).await
+    }
+
+    /// Shows the run as it is now.
+    async fn show(self, surface: &Surface) -> Result<Exit, CommandError> {
         if self.reasoning && self.format != TraceFormat::Json {
             return Err(CommandError::usage_help("--reasoning is for programs", "add --format json"));
         }

@@ -11,9 +11,9 @@ use super::record::JournalWrite;
 use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, ModelWait, NewRun,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter,
-    RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, MeasuredRun, ModelWait,
+    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 
 /// A write that is not durable yet.
@@ -124,6 +124,7 @@ impl Journal for AttemptJournal {
         find_of(org: Option<&str>, run_id: &str) -> Option<RunSummary>;
         find_by_key(start_key: &str) -> Option<RunSummary>;
         list(filter: RunFilter) -> Vec<RunSummary>;
+        measured(filter: RunFilter) -> Vec<MeasuredRun>;
         heads(run_ids: Vec<String>) -> Vec<RunHead>;
         queue(waiting: QueueQuery) -> Vec<QueuedRuns>;
         claim(waiting: QueueQuery, shares: Vec<QueueShare>) -> Vec<ClaimedRun>;

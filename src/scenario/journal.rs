@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, ModelWait, NewRun,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter,
-    RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, MeasuredRun, ModelWait,
+    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -193,6 +193,10 @@ impl Journal for StoppableJournal {
 
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
         self.alive(|store| store.list(filter))
+    }
+
+    fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>> {
+        self.alive(|store| store.measured(filter))
     }
 
     fn called_under(&self, run_id: &str) -> Ticket<u64> {

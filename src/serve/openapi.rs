@@ -10,12 +10,13 @@ use super::problem::ProblemDetails;
 use super::request::WaitQuery;
 use super::route::{
     AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, CancelQuery, EventsQuery, LoopList, LoopRequest,
-    ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, WorkerList, WorkflowOutline,
-    WorkflowRequest, WorkflowStatus,
+    ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, UsageQuery, WorkerList,
+    WorkflowOutline, WorkflowRequest, WorkflowStatus,
 };
 use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
 use crate::engine::flow::view::StepView;
+use crate::engine::run_stats::RunStats;
 use crate::language::AgentRequest;
 use crate::trace::iteration::IterationView;
 use crate::trace::{PausedRun, WaitingSteps};
@@ -304,6 +305,10 @@ fn rest(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
         "content": { "application/json": { "schema": { "type": "array", "items": { "type": "object" } } } } } });
     let check = writer.operation("Check a document; nothing is run", &[], Some(json!(true)), list);
     paths.insert("/check".to_owned(), json!({ "post": check }));
+    let parameters = writer.query::<UsageQuery>();
+    let answers = json!({ "200": writer.json::<RunStats>("Endings, times, tokens, costs, retries and waits") });
+    let usage = writer.operation("What the caller's runs came to", &parameters, None, answers);
+    paths.insert("/usage".to_owned(), json!({ "get": usage }));
     let text = json!({ "200": { "description": "Metrics in the OpenMetrics text format",
         "content": { "application/openmetrics-text": { "schema": { "type": "string" } } } } });
     let metrics = writer.operation("Metrics since the start of the server", &[], None, text);

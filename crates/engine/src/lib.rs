@@ -52,6 +52,7 @@ pub mod record;
 pub mod refused;
 pub mod replay;
 pub mod reply;
+pub mod run_stats;
 pub mod state;
 pub mod step;
 pub mod storable;

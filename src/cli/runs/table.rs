@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use unicode_width::UnicodeWidthStr as _;
-
 use crate::cli::model_wait;
+use crate::cli::table_column::TableColumn;
 use crate::engine::outcome::{Status, Termination};
 use crate::journal::{ListedStatus, RunSummary};
 use crate::trace::layout::{cut, pad};
@@ -34,47 +33,6 @@ pub struct ShownRuns {
     pub columns: Option<usize>,
     /// Now, in milliseconds since 1970.
     pub now_ms: i64,
-}
-
-/// A column, with a cell for each run.
-struct TableColumn {
-    head: &'static str,
-    cells: Vec<String>,
-    width: usize,
-    is_number: bool,
-    tone: Option<Tone>,
-}
-
-impl TableColumn {
-    fn new(head: &'static str, cells: Vec<String>) -> Self {
-        let width = cells.iter().map(|cell| cell.width()).max().unwrap_or_default();
-        Self { head, cells, width: width.max(head.width()), is_number: false, tone: None }
-    }
-
-    fn number(head: &'static str, cells: Vec<String>) -> Self {
-        Self { is_number: true, ..Self::new(head, cells) }
-    }
-
-    fn at_least(self, width: usize) -> Self {
-        Self { width: self.width.max(width), ..self }
-    }
-
-    fn dim(self) -> Self {
-        Self { tone: Some(Tone::Dim), ..self }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.cells.iter().all(String::is_empty)
-    }
-
-    /// A cell, as wide as the column.
-    fn aligned(&self, cell: &str) -> String {
-        let cell = cut(cell, self.width);
-        match self.is_number {
-            true => format!("{}{cell}", " ".repeat(self.width.saturating_sub(cell.width()))),
-            false => pad(&cell, self.width),
-        }
-    }
 }
 
 impl ShownRuns {
@@ -251,6 +209,8 @@ fn age(now_ms: i64, then_ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+
     use super::*;
 
     fn run(id: &str, status: Status, termination: Option<Termination>) -> RunSummary {

@@ -20,6 +20,7 @@ mod retry;
 mod status;
 mod step_decision;
 mod trace;
+mod usage;
 mod workers;
 mod workflow;
 
@@ -51,6 +52,7 @@ pub use resume::ResumeRequest;
 pub use retry::RetryRequest;
 pub use status::StatusQuery;
 pub use step_decision::ApprovalRequest;
+pub use usage::UsageQuery;
 pub use workers::WorkerList;
 pub use workflow::{AcceptedRun, WorkflowRequest, WorkflowStatus};
 
@@ -67,6 +69,7 @@ pub fn router(app: &Arc<App>) -> Router {
     Router::new()
         .route("/agents/execute", guarded(START_SCOPES, post(execute::execute)))
         .route("/agents", guarded(&[TokenScope::Read], get(agents::agents)))
+        .route("/usage", guarded(&[TokenScope::Read], get(usage::usage)))
         .route("/agents/{id}/status", guarded(&[TokenScope::Read], get(status::status)))
         .route("/agents/{id}/trace", guarded(&[TokenScope::Read], get(trace::trace)))
         .route("/agents/{id}/outline", guarded(&[TokenScope::Read], get(outline::outline)))

@@ -11,9 +11,9 @@ use loopctl::engine::blob::Blob;
 use loopctl::engine::outcome::Status;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, ModelWait, NewRun,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter,
-    RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, MeasuredRun, ModelWait,
+    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
@@ -114,6 +114,11 @@ impl Journal for Counting {
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
         self.note("list");
         self.inner.list(filter)
+    }
+
+    fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>> {
+        self.note("measured");
+        self.inner.measured(filter)
     }
 
     fn called_under(&self, run_id: &str) -> Ticket<u64> {

@@ -24,6 +24,7 @@ mod documented;
 mod edited;
 mod events;
 mod execute;
+mod followed;
 mod guard;
 mod heavy_schemas;
 mod idempotency;
@@ -69,6 +70,7 @@ mod schedules;
 mod shares;
 #[cfg(unix)]
 mod slow;
+mod stats_fold;
 mod steps;
 mod tokens;
 mod too_much;

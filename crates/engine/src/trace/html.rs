@@ -3,6 +3,7 @@
 mod comparison;
 mod items;
 mod prompt;
+mod stats;
 mod steps;
 mod tuning;
 mod value;
@@ -40,6 +41,7 @@ const STYLE: &str = include_str!("html/style.css");
 const LONG: usize = 900;
 
 pub use comparison::{beside, words as difference_words};
+pub use stats::{run_remarks, run_stats};
 pub use steps::view as steps_at;
 pub use tuning::tuning;
 

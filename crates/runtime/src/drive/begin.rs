@@ -247,8 +247,7 @@ impl Engine {
             Created::New(lease) => {
                 let guard = LeaseGuard::new(&self.world.journal, &run_id, &lease);
                 let lease = RunLease { run_id, fence: lease.fence, events: 1, guard };
-                let within = start.within.as_ref();
-                self.world.meters.iter().for_each(|meters| meters.created(&state.header, within));
+                self.world.meters.iter().for_each(|meters| meters.created(&state.header, start.within.as_ref()));
                 Ok(Begin::New(Box::new(StartedRun { state, effects, models: models.clone(), lease })))
             }
             Created::KeyTaken(by) => self.of_key(by, &identity).await,

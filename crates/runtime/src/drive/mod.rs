@@ -40,6 +40,7 @@ pub mod run_file;
 pub mod run_id;
 pub mod run_meter;
 pub mod run_result;
+pub mod run_stats;
 mod search_text;
 pub mod secret;
 pub mod stage;

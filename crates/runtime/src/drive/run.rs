@@ -5,7 +5,7 @@ mod interrupts;
 mod live;
 mod model_call;
 pub(super) mod run_log;
-mod spender;
+pub(super) mod spender;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -20,9 +20,9 @@ use super::log::Log;
 use super::store_name::StoreKind;
 use super::{
     Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
-    ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion,
-    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision,
-    StatusRecord, StoreError, Ticket, Worker, failpoint, search_text,
+    MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing,
+    RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules,
+    SettledDecision, StatusRecord, StoreError, Ticket, Worker, failpoint, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -302,6 +302,10 @@ impl Journal for MemoryJournal {
 
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
         Ticket::ready(self.runs(&filter))
+    }
+
+    fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>> {
+        Ticket::ready(self.runs(&filter).map(|runs| runs.into_iter().map(MeasuredRun::from).collect()))
     }
 
     fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {

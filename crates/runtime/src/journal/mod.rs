@@ -13,6 +13,7 @@ pub mod failpoint;
 pub mod fault;
 mod lease_clock;
 mod log;
+mod measured;
 pub mod memory;
 mod model_wait;
 #[cfg(feature = "postgres")]
@@ -42,6 +43,7 @@ pub use append::Append;
 pub use append::Ticket;
 pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreError;
+pub use measured::MeasuredRun;
 pub use model_wait::ModelWait;
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
@@ -96,6 +98,9 @@ pub trait Journal: Send + Sync {
 
     /// Runs, newest first unless the filter says otherwise.
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>>;
+
+    /// What reports count of runs, in the order of [`Journal::list`]: fewer columns of the same rows.
+    fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>>;
 
     /// How many events these runs have, and their status: one look-up for all that somebody waits for. Runs that do not
     /// exist are left out.
@@ -479,11 +484,7 @@ impl RunSummary {
 
     /// Whether it has ended; one that a signal stopped has not.
     pub fn has_ended(&self) -> bool {
-        match self.status {
-            Status::Completed | Status::Failed => true,
-            Status::Cancelled => self.termination.is_some(),
-            Status::Running | Status::Paused | Status::Quarantined => false,
-        }
+        measured::has_ended(self.status, self.termination)
     }
 
     /// The time from its start to its end in milliseconds, once it has ended; a clock that went back makes it 0.

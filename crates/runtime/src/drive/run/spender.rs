@@ -6,7 +6,7 @@ use loopctl_engine::state::{RunHeader, State};
 use loopctl_lang::program::Program;
 
 /// Who spends what an event adds to the counters of a run.
-pub(super) enum Spender {
+pub(in crate::drive) enum Spender {
     /// The model of the run.
     OwnModel,
     /// Another model: a fallback, or that of an action.

@@ -149,6 +149,39 @@ pub(super) fn several_statuses_at_once_are_listed_exactly_as_they_are_shown(jour
     }
 }
 
+pub(super) fn reports_count_the_rows_that_lists_show(journal: &dyn Journal) {
+    let org = |org: &str| Some(org.to_owned());
+    for (at_ms, new) in [
+        (1_000, NewRun { org: org("acme"), ..new_run("a") }),
+        (2_000, NewRun { loop_name: "other".to_owned(), ..new_run("b") }),
+        (3_000, NewRun { parent_run_id: Some("a".to_owned()), ..new_run("a.1.0") }),
+        (4_000, NewRun { org: org("acme"), ..new_run("d") }),
+    ] {
+        wait(journal.create(NewRun { at_ms, ..new })).unwrap();
+    }
+    let status_record = Some(StatusRecord {
+        termination: Some(Termination::Complete),
+        iterations: 3,
+        tokens: Some(120),
+        cost_usd: Some(0.25),
+        ..StatusRecord::new(Status::Completed, 9_000)
+    });
+    wait(journal.append(Append { status_record, ..event("a", 1, 1) })).unwrap();
+    for filter in [
+        RunFilter::default(),
+        RunFilter { called: true, ..RunFilter::default() },
+        RunFilter { limit: 2, ..RunFilter::default() },
+        RunFilter { org: org("acme"), ..RunFilter::of_statuses(&[ListedStatus::Completed]) },
+        RunFilter { loop_name: Some("other".to_owned()), ..RunFilter::default() },
+        RunFilter { since_ms: Some(2_000), until_ms: Some(4_000), oldest_first: true, ..RunFilter::default() },
+    ] {
+        let listed: Vec<MeasuredRun> =
+            wait(journal.list(filter.clone())).unwrap().into_iter().map(Into::into).collect();
+        assert!(!listed.is_empty(), "{filter:?}");
+        assert_eq!(wait(journal.measured(filter)).unwrap(), listed);
+    }
+}
+
 pub(super) fn a_run_is_found_by_its_organisation_and_its_id_together(journal: &dyn Journal) {
     wait(journal.create(NewRun { org: Some("acme".to_owned()), ..new_run("a") })).unwrap();
     begin(journal, "b");

@@ -85,6 +85,7 @@ pub const CASES: &[(&str, Case)] = &[
         "what_waits_for_a_human_is_listed_also_while_its_run_is_under_way",
         lists::what_waits_for_a_human_is_listed_also_while_its_run_is_under_way,
     ),
+    ("reports_count_the_rows_that_lists_show", lists::reports_count_the_rows_that_lists_show),
     (
         "several_statuses_at_once_are_listed_exactly_as_they_are_shown",
         lists::several_statuses_at_once_are_listed_exactly_as_they_are_shown,

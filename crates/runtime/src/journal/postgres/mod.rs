@@ -48,9 +48,10 @@ use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
 use super::store_name::StoreKind;
 use super::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, ModelWait, NewRun,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter,
-    RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, MeasuredRun, ModelWait,
+    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -264,6 +265,10 @@ impl Journal for PostgresJournal {
 
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
         self.ask(move |database| async move { database.list(filter).await })
+    }
+
+    fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>> {
+        self.ask(move |database| async move { database.measured(filter).await })
     }
 
     fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {

@@ -14,8 +14,8 @@ use super::queue::lives;
 use super::writes::sha256;
 use crate::journal::column_words::{known, sum};
 use crate::journal::{
-    AnswerToken, Callback, CallbackProgress, CancelRequest, ListedStatus, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary,
-    StoreError, search_text,
+    AnswerToken, Callback, CallbackProgress, CancelRequest, ListedStatus, MOST_FAILED_TAKE_UPS, MeasuredRun, RunFilter,
+    RunSummary, StoreError, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::json::from_bytes;
@@ -80,6 +80,8 @@ const WAITING: &str = concat!(
     waits_with_those_below!(),
     ") IS NOT NULL) AND NOT (r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL)"
 );
+const MEASURED: &str = "SELECT r.run_id, r.loop_name, r.org, r.status, r.termination, r.started_at_ms, r.updated_at_ms,
+  r.iterations, r.tokens, r.cost_usd FROM @.runs r ";
 const FIND: &str = summary!("WHERE r.run_id = $1");
 const FIND_BY_KEY: &str = summary!("WHERE r.start_key = $1");
 const FIND_OF: &str = summary!("WHERE r.org = $2 AND r.run_id = $1");
@@ -172,12 +174,23 @@ impl Database {
 
     /// Runs, newest first unless the filter says otherwise, in the order of their creation, whatever the clock was.
     pub(super) async fn list(&self, filter: RunFilter) -> Result<Vec<RunSummary>, StoreError> {
-        let (sql, values) = listed(&filter);
+        let (sql, values) = listed(LIST, &filter);
         let parameters: Vec<Parameter<'_>> = values.iter().map(|(value, of)| parameter(&**value, of)).collect();
         let runs = self.persist(|| async {
             let rows = self.slow.query_once(&sql, &parameters).await?;
             // A record that can't be read does not hide the others.
             Ok(rows.iter().map(|row| summary(row).unwrap_or_else(|trouble| damaged(row, trouble))).collect())
+        });
+        runs.await
+    }
+
+    /// What reports count of runs.
+    pub(super) async fn measured(&self, filter: RunFilter) -> Result<Vec<MeasuredRun>, StoreError> {
+        let (sql, values) = listed(MEASURED, &filter);
+        let parameters: Vec<Parameter<'_>> = values.iter().map(|(value, of)| parameter(&**value, of)).collect();
+        let runs = self.persist(|| async {
+            let rows = self.slow.query_once(&sql, &parameters).await?;
+            rows.iter().map(measured).collect::<Result<Vec<_>, _>>()
         });
         runs.await
     }
@@ -255,7 +268,7 @@ fn status_clause(status: ListedStatus, asks: bool) -> Cow<'static, str> {
 }
 
 /// The statement of a list: only the clauses that its filter needs, so that their indexes are used.
-fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
+fn listed(select: &str, filter: &RunFilter) -> (String, Vec<SqlValue>) {
     let (mut clauses, mut values): (Vec<String>, Vec<SqlValue>) = (Vec::new(), Vec::new());
     let mut and = |clause: &str, value: Option<SqlValue>| {
         values.extend(value);
@@ -310,7 +323,7 @@ fn listed(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     let order = if filter.oldest_first { "ASC" } else { "DESC" };
     let limit = if filter.limit == 0 { String::new() } else { format!(" LIMIT {}", filter.limit) };
     let clauses = if clauses.is_empty() { String::new() } else { format!("WHERE {}", clauses.join(" AND ")) };
-    (format!("{LIST}{clauses} ORDER BY r.id {order}{limit}"), values)
+    (format!("{select}{clauses} ORDER BY r.id {order}{limit}"), values)
 }
 
 /// The status that a column holds.
@@ -363,6 +376,24 @@ fn summary(row: &Row) -> Result<RunSummary, StatementError> {
         callback: callback(row)?,
     }
     .without_stale(u64::try_from(fence).unwrap_or_default()))
+}
+
+fn measured(row: &Row) -> Result<MeasuredRun, StatementError> {
+    let unknown = |word: &str| StoreError::Corrupt(format!("there is no {word}"));
+    let (status, termination): (String, Option<String>) = (row.try_get("status")?, row.try_get("termination")?);
+    let (iterations, tokens): (i32, Option<i64>) = (row.try_get("iterations")?, row.try_get("tokens")?);
+    Ok(MeasuredRun {
+        run_id: row.try_get("run_id")?,
+        loop_name: row.try_get("loop_name")?,
+        org: row.try_get("org")?,
+        status: known(&status).map_err(|_| unknown(&status))?,
+        termination: termination.map(|word| known(&word).map_err(|_| unknown(&word))).transpose()?,
+        started_at_ms: row.try_get("started_at_ms")?,
+        updated_at_ms: row.try_get("updated_at_ms")?,
+        iterations: u32::try_from(iterations).unwrap_or_default(),
+        tokens: tokens.map(|tokens| u64::try_from(tokens).unwrap_or_default()),
+        cost_usd: row.try_get("cost_usd")?,
+    })
 }
 
 fn callback(row: &Row) -> Result<Option<Callback>, StatementError> {

@@ -55,9 +55,10 @@ use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
 use super::store_name::{StoreKind, StoreName};
 use super::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, ModelWait, NewRun,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter,
-    RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
+    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, MeasuredRun, ModelWait,
+    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -243,6 +244,14 @@ impl Journal for SqliteJournal {
         }
         let mut census = self.census();
         self.slow.ask(None, move |connection| census.list(connection, &filter))
+    }
+
+    fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let census = self.census();
+        self.slow.ask(None, move |connection| census.measured(connection, &filter))
     }
 
     fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {

@@ -23,8 +23,8 @@ use super::take_ups::below;
 use crate::journal::column_words::{self, sum};
 use crate::journal::lease_clock::Clock;
 use crate::journal::{
-    Callback, CallbackProgress, CancelRequest, ListedStatus, MOST_FAILED_TAKE_UPS, QueueQuery, QueuedRuns, RunFilter,
-    RunHead, RunSummary, StoreError, Ticket, search_text,
+    Callback, CallbackProgress, CancelRequest, ListedStatus, MOST_FAILED_TAKE_UPS, MeasuredRun, QueueQuery, QueuedRuns,
+    RunFilter, RunHead, RunSummary, StoreError, Ticket, search_text,
 };
 use loopctl_engine::outcome::Status;
 
@@ -214,6 +214,9 @@ const FIND: &str = summary!("FROM runs LEFT JOIN drivers USING (driver) WHERE ru
 pub(super) const FIND_OF: &str =
     summary!("FROM runs INDEXED BY runs_by_owner LEFT JOIN drivers USING (driver) WHERE org IS ?1 AND run_id = ?2");
 
+const MEASURED: &str = "SELECT run_id, loop_name, org, status, termination, started_at_ms, updated_at_ms, iterations,
+  tokens, cost_usd FROM runs";
+
 const FIND_BY_KEY: &str = summary!("FROM runs LEFT JOIN drivers USING (driver) WHERE start_key = ?1");
 
 /// The SQL form of [`status`]; the number is [`MOST_FAILED_TAKE_UPS`].
@@ -310,6 +313,37 @@ impl Census {
         connection: &Connection,
         filter: &RunFilter,
     ) -> Result<Vec<RunSummary>, RequestError> {
+        let (bound, values) = self.bound(connection, filter)?;
+        let mut query = connection.prepare_cached(&format!("{LIST}{bound}"))?;
+        let columns = SummaryColumns::of(&query)?;
+        let mut rows = query.query(params_from_iter(values))?;
+        let mut runs = Vec::new();
+        while let Some(row) = rows.next()? {
+            // A record that can't be read does not hide the others.
+            runs.push(self.summary(row, &columns).unwrap_or_else(|error| damaged(row, &columns, &error)));
+        }
+        Ok(runs)
+    }
+
+    /// What reports count of runs.
+    pub(super) fn measured(
+        &self,
+        connection: &Connection,
+        filter: &RunFilter,
+    ) -> Result<Vec<MeasuredRun>, RequestError> {
+        let (bound, values) = self.bound(connection, filter)?;
+        let mut query = connection.prepare_cached(&format!("{MEASURED}{bound}"))?;
+        let columns = MeasuredColumns::of(&query)?;
+        let mut rows = query.query(params_from_iter(values))?;
+        let mut runs = Vec::new();
+        while let Some(row) = rows.next()? {
+            runs.push(measured(row, &columns)?);
+        }
+        Ok(runs)
+    }
+
+    /// The rest of a statement that reads the rows of a filter.
+    fn bound(&self, connection: &Connection, filter: &RunFilter) -> Result<(String, Vec<SqlValue>), RequestError> {
         let limit = if filter.limit == 0 { -1 } else { i64::try_from(filter.limit).unwrap_or(-1) };
         let living = match filter.asks_for_drivers() {
             true => {
@@ -321,16 +355,7 @@ impl Census {
         let (clauses, mut values) = clauses(filter, &living);
         values.push(limit.into());
         let order = if filter.oldest_first { "ASC" } else { "DESC" };
-        let sql = format!("{LIST}{clauses} ORDER BY id {order} LIMIT ?");
-        let mut query = connection.prepare_cached(&sql)?;
-        let columns = SummaryColumns::of(&query)?;
-        let mut rows = query.query(params_from_iter(values))?;
-        let mut runs = Vec::new();
-        while let Some(row) = rows.next()? {
-            // A record that can't be read does not hide the others.
-            runs.push(self.summary(row, &columns).unwrap_or_else(|error| damaged(row, &columns, &error)));
-        }
-        Ok(runs)
+        Ok((format!("{clauses} ORDER BY id {order} LIMIT ?"), values))
     }
 
     fn summary(&mut self, row: &Row<'_>, columns: &SummaryColumns) -> rusqlite::Result<RunSummary> {
@@ -389,6 +414,23 @@ fn status_clause(status: ListedStatus, asks: bool, living: &str) -> (String, Opt
         ListedStatus::Quarantined => (format!("status = 'running' AND {SET_ASIDE}"), None),
         other => ("status = ?".to_owned(), Some(other.word().to_owned().into())),
     }
+}
+
+fn measured(row: &Row<'_>, columns: &MeasuredColumns) -> rusqlite::Result<MeasuredRun> {
+    let termination = row.get_ref(columns.termination)?.as_str_or_null()?;
+    let tokens: Option<i64> = row.get(columns.tokens)?;
+    Ok(MeasuredRun {
+        run_id: row.get(columns.run_id)?,
+        loop_name: row.get(columns.loop_name)?,
+        org: row.get(columns.org)?,
+        status: known(columns.status, row.get_ref(columns.status)?.as_str()?)?,
+        termination: termination.map(|word| known(columns.termination, word)).transpose()?,
+        started_at_ms: row.get(columns.started_at_ms)?,
+        updated_at_ms: row.get(columns.updated_at_ms)?,
+        iterations: row.get(columns.iterations)?,
+        tokens: tokens.map(|tokens| u64::try_from(tokens).unwrap_or_default()),
+        cost_usd: row.get(columns.cost_usd)?,
+    })
 }
 
 /// A filter in SQL: only the clauses that it needs, so that their indexes are used. `living`: the drivers that live, if the
@@ -460,6 +502,13 @@ selected! {
         run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, identity, driver, until_ms,
         org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause, token, waits_since_ms,
         tokens, cost_usd, error, question, due_at_ms, fence, is_searchable, title, schedule, scheduled_for_ms,
+    }
+}
+
+selected! {
+    /// What is read of a run for a report.
+    struct MeasuredColumns {
+        run_id, loop_name, org, status, termination, started_at_ms, updated_at_ms, iterations, tokens, cost_usd,
     }
 }
 
