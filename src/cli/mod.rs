@@ -1,5 +1,6 @@
 //! The command line: one file a command, whose doc comment is its help.
 
+mod audit;
 mod cancel;
 mod check;
 mod completions;
@@ -20,6 +21,7 @@ mod input;
 mod interactive;
 mod limits;
 mod log;
+mod loops;
 mod man;
 mod model_wait;
 mod named_document;
@@ -108,6 +110,8 @@ enum Command {
     Cancel(cancel::CancelCommand),
     Runs(runs::RunsCommand),
     Stats(Box<stats::StatsCommand>),
+    Audit(audit::AuditCommand),
+    Loops(loops::LoopsCommand),
     Trace(trace::TraceCommand),
     Export(export::ExportCommand),
     Import(import::ImportCommand),
@@ -203,6 +207,8 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Cancel(cancel) => cancel.perform(surface).await,
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Stats(stats) => stats.perform(surface).await,
+            Command::Audit(audit) => audit.perform(surface).await,
+            Command::Loops(loops) => loops.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,
             Command::Export(export) => export.perform(surface).await,
             Command::Import(import) => import.perform(surface).await,

@@ -9,6 +9,7 @@ use super::failure::CommandError;
 use super::interactive;
 use super::next_commands::NextCommands;
 use super::output::{Output, conclude, shown};
+use super::process::acting_user;
 use super::run_document::ScriptArgs;
 use super::store::StorePlace;
 use super::surface::Surface;
@@ -86,6 +87,7 @@ impl RunToDrive {
         };
         let mut finished = match self.action {
             DriveAction::Start(start) => {
+                let start = Start { by: acting_user(), ..*start };
                 let known = match &start.run_id {
                     Some(run_id) => engine.find(run_id).await?,
                     None => None,
@@ -97,7 +99,7 @@ impl RunToDrive {
                     let run_id = escape::line(&known.run_id);
                     watched.remark(&format!("{run_id} is being driven by another process: waiting for its end"));
                 }
-                watched.drive(engine.run(&program, *start, watched.watch())).await
+                watched.drive(engine.run(&program, start, watched.watch())).await
             }
             DriveAction::Resume(run_id, resume) => {
                 watched.drive(engine.resume(&program, &run_id, *resume, watched.watch())).await

@@ -119,7 +119,10 @@ fn status_parser() -> impl TypedValueParser<Value = ListedStatus> {
 }
 
 /// Reads a time: a date, a moment, or how long ago.
-fn asked_time(text: &str) -> Result<AskedTime, String> {
+///
+/// # Errors
+/// A sentence with the forms of a time.
+pub fn asked_time(text: &str) -> Result<AskedTime, String> {
     if let Ok(ago_ms) = age_ms(text) {
         return Ok(AskedTime::Ago(ago_ms));
     }

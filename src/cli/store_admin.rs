@@ -6,11 +6,13 @@ use clap::{Args, Subcommand};
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::process::acting_user;
 use super::store::StoreArgs;
 use super::surface::Surface;
+use crate::drive::clock;
 use crate::drive::copy::{CopyFault, StorePair};
 use crate::journal::admin::StoreReport;
-use crate::journal::{ListedStatus, RunFilter};
+use crate::journal::{AuditAction, AuditLine, ListedStatus, RunFilter, RunSummary};
 use crate::trace::units::plural;
 use crate::trace::{Tone, escape};
 
@@ -127,8 +129,12 @@ impl ReleaseTask {
         let (journal, _) = self.store.open()?;
         let filter = RunFilter { called: true, ..RunFilter::of_statuses(&[ListedStatus::Quarantined]) };
         let runs = journal.list(filter).await.map_err(CommandError::Store)?;
-        let ids: Vec<String> = runs.into_iter().filter(|run| run.damaged.is_none()).map(|run| run.run_id).collect();
+        let runs: Vec<RunSummary> = runs.into_iter().filter(|run| run.damaged.is_none()).collect();
+        let ids: Vec<String> = runs.iter().map(|run| run.run_id.clone()).collect();
         journal.absolve(ids.clone()).await.map_err(CommandError::Store)?;
+        let (at_ms, user) = (clock::wall_ms(), acting_user());
+        let lines = runs.iter().map(|run| AuditLine::of_run(run, at_ms, AuditAction::Released, user.as_deref()));
+        journal.note_audit(lines.collect()).await.map_err(CommandError::Store)?;
         let lines: String = ids.iter().map(|id| format!("{}\n", escape::line(id))).collect();
         surface.print(&lines)?;
         surface.say(&format!("{} released\n", plural(ids.len(), "run")));

@@ -11,9 +11,7 @@ use super::record::JournalWrite;
 use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, MeasuredRun, ModelWait,
-    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 
 /// A write that is not durable yet.
@@ -153,5 +151,9 @@ impl Journal for AttemptJournal {
         schedule_runs(schedule: &str, now_ms: i64) -> ScheduleRuns;
         disregard_ahead(schedule: &str, now_ms: i64) -> ();
         recall(session: &str) -> BTreeMap<String, Value>;
+        note_audit(lines: Vec<AuditLine>) -> ();
+        audit(filter: AuditFilter) -> Vec<AuditLine>;
+        switch_loop(switch: LoopSwitch) -> ();
+        loop_switches() -> Vec<LoopSwitch>;
     }
 }

@@ -219,6 +219,7 @@ impl RunWrite {
             status_record: self.status.map(StatusWrite::read),
             search_text: self.search_text,
             title: self.title,
+            audit: None,
         }
     }
 }

@@ -9,9 +9,7 @@ use serde_json::Value;
 use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, MeasuredRun, ModelWait,
-    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -321,6 +319,22 @@ impl Journal for StoppableJournal {
 
     fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
         self.alive(|store| store.disregard_ahead(schedule, now_ms))
+    }
+
+    fn note_audit(&self, lines: Vec<AuditLine>) -> Ticket<()> {
+        self.alive(|store| store.note_audit(lines))
+    }
+
+    fn audit(&self, filter: AuditFilter) -> Ticket<Vec<AuditLine>> {
+        self.alive(|store| store.audit(filter))
+    }
+
+    fn switch_loop(&self, switch: LoopSwitch) -> Ticket<()> {
+        self.alive(|store| store.switch_loop(switch))
+    }
+
+    fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>> {
+        self.alive(|store| store.loop_switches())
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

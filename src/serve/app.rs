@@ -11,10 +11,12 @@ use super::folder::Folder;
 use super::metrics::{LabelValues, MeteredRuns, MetricNames, Metrics, StoreLook, StoreValues};
 use super::middleware::HostNames;
 use super::quotas::{Capacity, Quotas};
+use super::refusals::Refusals;
 use super::run_store::RunStore;
 use super::scheduler::slots::{RunSlots, SlotLimits};
 use super::scheduler::{Scheduler, SchedulerLink};
 use super::shown_faults::HiddenPaths;
+use super::switches::Switches;
 use crate::drive::launcher::Launcher;
 use crate::drive::run_meter::{MeterPair, RunMeters};
 use crate::journal::{Journal, Worker};
@@ -48,6 +50,10 @@ pub struct App {
     pub connections: Arc<Connections>,
     /// Posts pauses and results to the URLs of callers.
     pub callbacks: Arc<Callbacks>,
+    /// The loops that are switched off.
+    pub switches: Switches,
+    /// What callers were refused.
+    pub refusals: Refusals,
     /// Counters for Prometheus.
     pub metrics: Arc<Metrics>,
     /// What the store knows for the metrics, while it is looked up.
@@ -116,6 +122,8 @@ impl App {
             runs,
             quotas,
             callbacks,
+            switches: Switches::default(),
+            refusals: Refusals::default(),
             metrics,
             store_values: StoreLook::default(),
             readiness: StoreLook::default(),

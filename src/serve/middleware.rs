@@ -82,6 +82,8 @@ pub async fn outer(State(app): State<Arc<App>>, mut request: Request, next: Next
     if let Some(problem) = response.extensions_mut().remove::<ProblemDetails>() {
         app.metrics.refused(problem.status, problem.code);
         code = Some(problem.code);
+        let pattern = route.as_ref().map(MatchedPath::as_str);
+        app.refusals.count(shown.0.get(), problem.status, problem.code, pattern);
         // The texts of a problem never show the path of the folder.
         response = app.hidden_paths.problem(problem).into_response();
     } else if let Some(ShownCode(shown)) = response.extensions_mut().remove() {

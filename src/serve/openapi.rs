@@ -9,9 +9,7 @@ use serde_json::{Map, Value, json};
 use super::problem::ProblemDetails;
 use super::request::WaitQuery;
 use super::route::{
-    AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, CancelQuery, EventsQuery, LoopList, LoopRequest,
-    ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, UsageQuery, WorkerList,
-    WorkflowOutline, WorkflowRequest, WorkflowStatus,
+    AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, AuditList, AuditQuery, CancelQuery, EventsQuery, LoopList, LoopRequest, ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, SwitchRequest, SwitchedLoop, UsageQuery, WorkerList, WorkflowOutline, WorkflowRequest, WorkflowStatus,
 };
 use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
@@ -301,6 +299,20 @@ fn rest(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let answers = json!({ "200": writer.json::<WorkerList>("The processes") });
     let workers = writer.operation("The processes that execute runs of the store", &[], None, answers);
     paths.insert("/workers".to_owned(), json!({ "get": workers }));
+    for (path, summary) in [
+        ("/loops/{name}/disable", "Switch a loop off: nobody starts it, and its schedule starts no run (scope admin)"),
+        ("/loops/{name}/enable", "Switch a loop on again (scope admin)"),
+    ] {
+        let answers = json!({ "200": writer.json::<SwitchedLoop>("The loop was switched") });
+        let name = in_path("name", "The name of the loop or workflow");
+        let body = writer.request::<SwitchRequest>();
+        let switch = writer.operation(summary, &[name], Some(body), answers);
+        paths.insert(path.to_owned(), json!({ "post": switch }));
+    }
+    let parameters = writer.query::<AuditQuery>();
+    let answers = json!({ "200": writer.json::<AuditList>("The lines, the newest first") });
+    let audit = writer.operation("What was done with the runs, and by whom", &parameters, None, answers);
+    paths.insert("/audit".to_owned(), json!({ "get": audit }));
     let list = json!({ "200": { "description": "All diagnostics, as `loopctl check --format json` prints them",
         "content": { "application/json": { "schema": { "type": "array", "items": { "type": "object" } } } } } });
     let check = writer.operation("Check a document; nothing is run", &[], Some(json!(true)), list);

@@ -9,7 +9,7 @@ use super::app::App;
 use crate::drive::clock;
 use crate::engine::outcome::Status;
 use crate::journal::prune::{PrunedLoops, prune_all};
-use crate::journal::{PruneQuery, StoreError};
+use crate::journal::{AuditAction, AuditEntry, AuditLine, PruneQuery, StoreError};
 use crate::language::retention::LoopRetention;
 use crate::language::serving::Serving;
 
@@ -89,6 +89,11 @@ async fn apply(app: &App, rule: &RetentionRule) -> Result<(), StoreError> {
             PrunedLoops::AllBut(_) => None,
         };
         tracing::info!(runs, status, r#loop = of, "deleted runs that ended more than {days} days ago");
+        let detail = format!("{status} for {days} days");
+        let entry = AuditEntry::new(clock::wall_ms(), AuditAction::Pruned, None, Some(&detail));
+        let loop_name = of.map(str::to_owned);
+        let line = AuditLine { loop_name, times: runs, ..AuditLine::new(entry) };
+        app.runs.journal.note_audit(vec![line]).await?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Starts the runs of schedules. The store knows for which time each of them was started; a run is also named after its
 //! workflow and its time, so the journal begins it once, whoever looks: two servers, or a server and the one after it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +14,13 @@ use super::folder::{Folder, ServedLoop};
 use super::request::WaitQuery;
 use super::route::{StartOrder, started};
 use super::scheduler::Admission;
+use super::switches::sentence;
 use crate::drive::fault::Fault;
 use crate::drive::start::Start;
 use crate::engine::digest::Digest;
 use crate::engine::outcome::Status;
 use crate::journal::schedules::CLOCK_TOLERANCE_MS;
-use crate::journal::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, StoreError, UnderWay};
+use crate::journal::{LoopSwitch, ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, StoreError, UnderWay};
 use crate::program::flow::FlowSchedule;
 use crate::program::timetable::{Timetable, stamp};
 use crate::trace::units::rfc3339;
@@ -44,6 +45,8 @@ pub struct ScheduledStarts {
     settled: BTreeMap<String, i64>,
     /// By the name of the workflow, the run for which its schedule waits, as far as the log says so.
     held_back: BTreeMap<String, UnderWay>,
+    /// The workflows that are switched off, as far as the log says so.
+    switched_off: BTreeSet<String>,
 }
 
 /// What is to be done at this moment. Of times that were missed, the last one counts, but none before the schedule was
@@ -87,7 +90,13 @@ fn id_prefix(name: &str) -> String {
 impl ScheduledStarts {
     /// Starts of what is due from this moment on.
     pub fn since(now_ms: i64) -> Self {
-        Self { since_ms: now_ms, seen: None, settled: BTreeMap::new(), held_back: BTreeMap::new() }
+        Self {
+            since_ms: now_ms,
+            seen: None,
+            settled: BTreeMap::new(),
+            held_back: BTreeMap::new(),
+            switched_off: BTreeSet::new(),
+        }
     }
 
     /// Starts what is due by this clock, until the server stops.
@@ -112,6 +121,13 @@ impl ScheduledStarts {
             tracing::error!(code = fault.code(), "schedules can't be noted: {fault}");
             return;
         }
+        let switches = match app.switches.all(&*app.runs.journal).await {
+            Ok(switches) => switches,
+            Err(fault) => {
+                tracing::error!(code = fault.code(), "the switches of loops can't be read: {fault}");
+                return;
+            }
+        };
         for (name, offered) in &app.folder.loops {
             let Some(schedule) = schedule(offered) else { continue };
             let Some(time_ms) = schedule.timetable.latest(now_ms) else { continue };
@@ -119,7 +135,13 @@ impl ScheduledStarts {
             if self.settled.get(name).is_some_and(|settled| (time_ms..=latest_ms).contains(settled)) {
                 continue;
             }
+            if self.is_off(name, switches.get(name)) {
+                continue;
+            }
             let seen_ms = self.seen.as_ref().and_then(|seen| seen.get(name)).copied().unwrap_or(self.since_ms);
+            // The times at which it was off are over.
+            let switched = switches.get(name).filter(|switch| switch.at_ms <= latest_ms);
+            let seen_ms = switched.map_or(seen_ms, |switch| switch.at_ms.max(seen_ms));
             let runs = match runs(app, name, now_ms).await {
                 Ok(runs) => runs,
                 Err(fault) => {
@@ -158,6 +180,18 @@ impl ScheduledStarts {
         let seen = app.runs.journal.serve_schedules(served).await?;
         self.seen = Some(names.into_iter().zip(seen).collect());
         Ok(())
+    }
+
+    /// Whether a workflow is switched off; says so once.
+    fn is_off(&mut self, name: &str, switch: Option<&LoopSwitch>) -> bool {
+        let Some(switch) = switch.filter(|switch| switch.is_off) else {
+            self.switched_off.remove(name);
+            return false;
+        };
+        if self.switched_off.insert(name.to_owned()) {
+            tracing::warn!("the schedule of {name} starts no run: {}", sentence(switch));
+        }
+        true
     }
 
     /// Says once that a schedule waits for a run.

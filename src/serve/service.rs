@@ -15,7 +15,7 @@ use super::folder::Folder;
 use super::listener::HttpListener;
 use super::middleware::HostNames;
 use super::schedules::ScheduledStarts;
-use super::{retention, route, token_notices, worker_folders};
+use super::{refusals, retention, route, token_notices, worker_folders};
 use crate::drive::run_meter::RunMeters;
 use crate::drive::secret::Vault;
 use crate::drive::{clock, requirements};
@@ -185,6 +185,7 @@ impl Service {
         self.app.callbacks.watch();
         retention::watch(&self.app);
         token_notices::watch(&self.app);
+        refusals::watch(&self.app);
         Ok(())
     }
 
@@ -194,6 +195,7 @@ impl Service {
         self.app.scheduler.drain();
         // A longer step is cut off, as in a crash: the journal has what was acknowledged.
         drop(tokio::time::timeout(grace, self.app.scheduler.leave_all()).await);
+        refusals::write(&self.app).await;
     }
 
     /// Whether there are no tokens, so that everyone who reaches the router may start loops.

@@ -6,13 +6,14 @@ use serde_json::json;
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
 use crate::cli::output::{ListOutput, json_line};
+use crate::cli::process::acting_user;
 use crate::cli::run_filter::age_ms;
 use crate::cli::store::StoreArgs;
 use crate::cli::surface::Surface;
 use crate::drive::clock;
 use crate::engine::outcome::Status;
-use crate::journal::PruneQuery;
 use crate::journal::prune::prune_all;
+use crate::journal::{AuditAction, AuditEntry, AuditLine, PruneQuery};
 use crate::trace::units::plural;
 
 /// Delete runs that ended long ago
@@ -78,6 +79,10 @@ impl PruneTask {
             true => journal.prune(PruneQuery { dry_run: true, ..which }).await?,
             false => prune_all(&*journal, &which).await?,
         };
+        if runs > 0 && !self.dry_run {
+            let entry = AuditEntry::new(clock::wall_ms(), AuditAction::Pruned, acting_user().as_deref(), None);
+            journal.note_audit(vec![AuditLine { times: runs, ..AuditLine::new(entry) }]).await?;
+        }
         match self.output {
             ListOutput::Json => surface.print(&json_line(&json!({ "runs": runs, "dry_run": self.dry_run }))?)?,
             ListOutput::Human => {

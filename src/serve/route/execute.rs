@@ -82,7 +82,9 @@ pub async fn execute(
         if let Some(run_id) = StartKey::applied(key, &app, &caller, &request, &mut start).await? {
             return answer(&app, &run_id, None, &waiting).await;
         }
-        offered(&app, &name, start)?
+        let order = offered(&app, &name, start)?;
+        app.switches.refuse(&*app.runs.journal, &name).await?;
+        order
     } else {
         may_compose(&app, &caller)?;
         let (document, mut start) = of_request(text)?;

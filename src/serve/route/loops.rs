@@ -44,6 +44,19 @@ pub struct LoopRow {
     /// When the server starts it by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleRow>,
+    /// That it is switched off: nobody starts it, and its schedule starts no run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<DisabledLoop>,
+}
+
+/// Since when a loop is switched off, and why.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DisabledLoop {
+    /// Since when, RFC 3339.
+    pub since: String,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// When the server starts a workflow by itself.
@@ -87,6 +100,7 @@ impl From<&FlowSchedule> for ScheduleRow {
 /// # Errors
 /// When the store fails.
 pub async fn loops(State(app): State<Arc<App>>) -> Result<Response, ProblemDetails> {
+    let switches = app.switches.all(&*app.runs.journal).await?;
     let row = |(name, offered): (&String, &ServedLoop)| LoopRow {
         name: name.clone(),
         kind: offered.kind,
@@ -94,6 +108,10 @@ pub async fn loops(State(app): State<Arc<App>>) -> Result<Response, ProblemDetai
         input: offered.program.input.as_ref().map(|schema| schema.source().clone()),
         tools: offered.program.all_tools().into_iter().map(|tool| tool.name.clone()).collect(),
         schedule: offered.program.as_flow().and_then(|flow| flow.schedule.as_ref()).map(ScheduleRow::from),
+        disabled: switches
+            .get(name)
+            .filter(|switch| switch.is_off)
+            .map(|switch| DisabledLoop { since: rfc3339(switch.at_ms), reason: switch.reason.clone() }),
     };
     let mut loops: Vec<LoopRow> = app.folder.loops.iter().map(row).collect();
     for row in &mut loops {

@@ -3,6 +3,7 @@
 mod agents;
 mod answer;
 mod answer_page;
+mod audit;
 mod cancel;
 mod check;
 mod events;
@@ -19,6 +20,7 @@ mod resume;
 mod retry;
 mod status;
 mod step_decision;
+mod switch;
 mod trace;
 mod usage;
 mod workers;
@@ -40,6 +42,7 @@ use crate::language::serving::TokenScope;
 
 pub use agents::AgentsQuery;
 pub use answer::AnswerRequest;
+pub use audit::{AuditList, AuditQuery};
 pub use cancel::CancelQuery;
 pub use events::EventsQuery;
 pub use execute::LoopRequest;
@@ -54,6 +57,7 @@ pub use status::StatusQuery;
 pub use step_decision::ApprovalRequest;
 pub use usage::UsageQuery;
 pub use workers::WorkerList;
+pub use switch::{SwitchRequest, SwitchedLoop};
 pub use workflow::{AcceptedRun, WorkflowRequest, WorkflowStatus};
 
 /// The scopes that may start runs. The kind of run decides which of the two is needed.
@@ -87,6 +91,9 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/forms/{run}/{at}/submit", guarded(&[TokenScope::Decide], post(step_decision::form)))
         .route("/loops", guarded(&[TokenScope::Read], get(loops::loops)))
         .route("/workers", guarded(&[TokenScope::Read], get(workers::workers)))
+        .route("/loops/{name}/disable", guarded(&[TokenScope::Admin], post(switch::disable)))
+        .route("/loops/{name}/enable", guarded(&[TokenScope::Admin], post(switch::enable)))
+        .route("/audit", guarded(&[TokenScope::Read], get(audit::audit)))
         .route("/check", guarded(&[TokenScope::Read], post(check::check)))
         .route("/metrics", guarded(&[TokenScope::Read], get(metrics::metrics)))
         .route("/healthz", get(health::alive))

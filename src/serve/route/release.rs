@@ -10,7 +10,8 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::journal::{ListedStatus, RunFilter};
+use crate::drive::clock;
+use crate::journal::{AuditAction, AuditLine, ListedStatus, RunFilter, RunSummary};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
@@ -50,8 +51,20 @@ pub async fn release(
     };
     let runs = app.runs.journal.list(filter).await?.into_iter();
     let runs = runs.filter(|run| run.damaged.is_none() && caller.may_resume(&run.loop_name).is_ok());
-    let released: Vec<String> = runs.map(|run| run.run_id).collect();
-    app.runs.journal.absolve(released.clone()).await?;
-    tracing::info!(runs = released.len(), by = caller.name.as_deref(), "released");
-    Ok(json(StatusCode::OK, &ReleasedRuns { released }))
+    let runs: Vec<RunSummary> = runs.collect();
+    released(&app, &caller, &runs).await?;
+    tracing::info!(runs = runs.len(), by = caller.name.as_deref(), "released");
+    Ok(json(StatusCode::OK, &ReleasedRuns { released: runs.into_iter().map(|run| run.run_id).collect() }))
+}
+
+/// Releases runs that the caller may release.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn released(app: &App, caller: &Caller, runs: &[RunSummary]) -> Result<(), ProblemDetails> {
+    app.runs.journal.absolve(runs.iter().map(|run| run.run_id.clone()).collect()).await?;
+    let (at_ms, actor) = (clock::wall_ms(), caller.name.as_deref());
+    let lines = runs.iter().map(|run| AuditLine::of_run(run, at_ms, AuditAction::Released, actor));
+    app.runs.journal.note_audit(lines.collect()).await?;
+    Ok(())
 }

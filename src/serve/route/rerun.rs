@@ -80,6 +80,7 @@ pub async fn rerun(
     let Start { run_id: new_id, key, request: asked_for, identity, .. } = asked;
     let events = app.runs.events(&run_id).await?;
     let mut order = order(&app, &caller, &run_id, &events, document).await?;
+    app.switches.refuse(&*app.runs.journal, &order.program.name).await?;
     let admission = app.scheduler.admit(Owner::from(&caller))?;
     (order.start.run_id, order.start.key) = (new_id, key);
     (order.start.request, order.start.identity) = (asked_for, identity);

@@ -86,6 +86,7 @@ pub async fn execute(
         return answer(&app, &run_id, None, &waiting).await;
     }
     let order = order(&app, &name, start)?;
+    app.switches.refuse(&*app.runs.journal, &name).await?;
     let (order, admission) = admitted(&app, caller, order, &parts.headers)?;
     let (run_id, active) = started(&app, order, admission, &waiting).await?;
     answer(&app, &run_id, active, &waiting).await

@@ -8,7 +8,7 @@ use crate::serve::client;
 use crate::test_server::{PostgresServer, server};
 
 /// The version of the tables in PostgreSQL.
-pub const POSTGRES_VERSION: u32 = 10;
+pub const POSTGRES_VERSION: u32 = 11;
 /// The run that a schedule started: until the last version, only its id says for which time.
 const SCHEDULED: &str = "test@20260601T100100Z";
 /// The id of one that none started.
@@ -23,7 +23,8 @@ const NAMED: &str = "\"schedule\":\"test\",\"scheduled_for\":\"2026-06-01T10:01:
 const DUE_MS: &str = "1780308060000";
 
 /// What takes tables in PostgreSQL back to each version from the next one: the newest first. `@` is the schema.
-const POSTGRES: [(u32, &str); 9] = [
+const POSTGRES: [(u32, &str); 10] = [
+    (10, "DROP TABLE @.audit, @.loop_switches;"),
     (9, "ALTER TABLE @.drivers DROP COLUMN address, DROP COLUMN clock_ahead_ms;"),
     (8, "ALTER TABLE @.runs DROP COLUMN title;"),
     (
@@ -44,7 +45,8 @@ const POSTGRES: [(u32, &str); 9] = [
 ];
 
 /// The same of a file. Until version 8 the texts had another digest: `tests/it/run/journals.rs` has such a store.
-const FILE: [(u32, &str); 13] = [
+const FILE: [(u32, &str); 14] = [
+    (15, "DROP TABLE audit; DROP TABLE loop_switches;"),
     (14, "ALTER TABLE drivers DROP COLUMN address;"),
     (13, "ALTER TABLE runs DROP COLUMN title;"),
     (

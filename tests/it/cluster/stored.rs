@@ -32,6 +32,7 @@ pub fn create(journal: &dyn Journal, run_id: &str) -> Lease {
         status_record: None,
         search_text: None,
         title: None,
+        audit: None,
     }));
     let Created::New(lease) = made.unwrap() else { panic!("it is new") };
     lease

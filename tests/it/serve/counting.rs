@@ -11,9 +11,7 @@ use loopctl::engine::blob::Blob;
 use loopctl::engine::outcome::Status;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, MeasuredRun, ModelWait,
-    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
@@ -280,6 +278,22 @@ impl Journal for Counting {
     fn workers(&self) -> Ticket<Vec<Worker>> {
         self.note("workers");
         self.inner.workers()
+    }
+
+    fn note_audit(&self, lines: Vec<AuditLine>) -> Ticket<()> {
+        self.inner.note_audit(lines)
+    }
+
+    fn audit(&self, filter: AuditFilter) -> Ticket<Vec<AuditLine>> {
+        self.inner.audit(filter)
+    }
+
+    fn switch_loop(&self, switch: LoopSwitch) -> Ticket<()> {
+        self.inner.switch_loop(switch)
+    }
+
+    fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>> {
+        self.inner.loop_switches()
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

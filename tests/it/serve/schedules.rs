@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopctl::engine::outcome::{Status, Termination};
 use loopctl::journal::memory::MemoryJournal;
-use loopctl::journal::{Created, Journal, NewRun, StatusRecord};
+use loopctl::journal::{Created, Journal, LoopSwitch, NewRun, StatusRecord};
 use loopctl::serve::app::App;
 use loopctl::serve::schedules::ScheduledStarts;
 use serde_json::{Value, json};
@@ -207,6 +207,7 @@ async fn make(journal: &Arc<dyn Journal>, id: &str) {
         status_record: Some(record),
         search_text: None,
         title: None,
+        audit: None,
     };
     let Created::New(lease) = journal.create(new).await.unwrap() else { panic!("{id} is not new") };
     journal.release(id, lease.fence).await.unwrap();
@@ -355,4 +356,34 @@ fn the_listing_names_the_run_that_a_schedule_waits_for() {
     assert_eq!(waited(), Value::Null, "its next time has not come");
     ahead(TEN + 2 * HOUR + HOUR / 2);
     assert_eq!(waited(), json!({ "agent_run_id": "pay@20261122T110000Z", "status": "paused" }));
+}
+
+#[test]
+fn a_schedule_that_is_switched_off_starts_no_run_and_what_it_missed_is_over() {
+    let tools = tools();
+    let place = hourly(&tools, false);
+    for journal in journals(&place) {
+        block(async {
+            let mut server = Looking::new(&place, &journal, TEN);
+            let switch = |is_off: bool, at_ms: i64| LoopSwitch {
+                name: "pay".to_owned(),
+                is_off,
+                at_ms,
+                actor: None,
+                reason: None,
+            };
+            server.look(TEN).await;
+            server.app.switches.switch(&*journal, switch(true, TEN + HOUR / 2)).await.unwrap();
+            server.look(TEN + HOUR).await;
+            server.look(TEN + 2 * HOUR).await;
+            assert!(server.runs().await.is_empty());
+            server.app.switches.switch(&*journal, switch(false, TEN + 2 * HOUR + 1)).await.unwrap();
+            server.look(TEN + 2 * HOUR + 2).await;
+            // A server that starts now finds no missed time either.
+            Looking::new(&place, &journal, TEN + 2 * HOUR + 3).look(TEN + 2 * HOUR + 3).await;
+            assert!(server.runs().await.is_empty());
+            server.look(TEN + 3 * HOUR).await;
+            assert_eq!(server.runs().await, ["pay@20261122T130000Z completed"]);
+        });
+    }
 }

@@ -44,6 +44,7 @@ fn routes(id: &str) -> Vec<(&'static str, String, &'static str, &'static str, u1
         ("POST", format!("/agents/{id}/rerun"), "{}", "run run:test", 200),
         ("POST", "/agents/release".to_owned(), "{}", "decide decide:other decide:escalated", 200),
         ("GET", "/loops".to_owned(), "", "read", 200),
+        ("GET", "/audit".to_owned(), "", "read", 200),
         ("POST", "/check".to_owned(), "{}", "read", 200),
         ("GET", format!("/runs/{id}/status"), "", "read", 200),
         ("POST", format!("/approvals/{id}/step"), r#"{"approved":true}"#, "decide decide:escalated", 409),

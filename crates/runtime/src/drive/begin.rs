@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::audit;
 use super::clock;
 use super::fault::Fault;
 use super::fold::written;
@@ -18,7 +19,7 @@ use super::status::status_record;
 use super::subrun::SubrunOrigin;
 use super::tool::OpenedRun;
 use super::world::{Engine, Watch, World};
-use crate::journal::{Append, Created, NewRun};
+use crate::journal::{Append, AuditEntry, Created, NewRun};
 use loopctl_engine::effect::{Effects, steps_of};
 use loopctl_engine::event::{Event, EventKind, ModelFacts, Moment, Started};
 use loopctl_engine::previous::Earlier;
@@ -242,6 +243,7 @@ impl Engine {
             status_record: Some(status_record(program, &state)),
             search_text: Some(described.search_text),
             title: Some(described.title),
+            audit: start_line(start, at_ms, *origin),
         };
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
             Created::New(lease) => {
@@ -300,5 +302,14 @@ fn identity(started: &mut Started, start: &Start, origin: Option<&SubrunOrigin>)
     match origin {
         Some(origin) => origin.mark(started),
         None => Ok(start::identity(started, start)),
+    }
+}
+
+/// Who starts a run, for the list of what was done; nothing of a run that a call or a step of another one starts.
+fn start_line(start: &Start, at_ms: i64, origin: Option<&SubrunOrigin>) -> Option<Box<AuditEntry>> {
+    match origin {
+        None => Some(audit::of_start(start, at_ms, None)),
+        Some(origin) if origin.is_own => Some(audit::of_start(start, at_ms, Some(&origin.caller.run_id))),
+        Some(_) => None,
     }
 }

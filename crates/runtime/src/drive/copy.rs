@@ -263,6 +263,7 @@ impl ReadRun {
             status_record: Some(if is_whole { self.record() } else { stopped }),
             search_text: self.extras.search_text.clone(),
             title: self.extras.title.clone(),
+            audit: None,
         }
     }
 

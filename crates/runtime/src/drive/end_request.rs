@@ -1,5 +1,6 @@
 //! Ends a run on request: at once when nobody drives it, otherwise through its driver.
 
+use super::audit;
 use super::clock;
 use super::fault::Fault;
 use super::fold::{self, written};
@@ -65,10 +66,10 @@ impl Engine {
         let CancelRequest { reason, by } = request;
         let cancelled = Cancelled { reason, by };
         let event = Event { at, kind: EventKind::Cancelled(cancelled.clone()) };
-        let text = written(&event)?;
+        let (text, audit) = (written(&event)?, audit::of_event(&event));
         step(program, &mut state, event)?;
         let status_record = Some(status_record(program, &state));
-        let append = Append { status_record, ..Append::new(run_id.to_owned(), leased.lease.fence, seq, text) };
+        let append = Append { status_record, audit, ..Append::new(run_id.to_owned(), leased.lease.fence, seq, text) };
         self.world.journal.append(append).await.map_err(Fault::Store)?;
         run_log::cancelled(&state, &cancelled);
         if let (Some(meters), Phase::Ended(ending)) = (&self.world.meters, &state.phase) {

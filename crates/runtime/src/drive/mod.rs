@@ -1,5 +1,6 @@
 //! Performs effects. This is the only room with a clock, a network and randomness; tools read their files here.
 
+mod audit;
 pub mod begin;
 pub mod builder;
 mod calls;

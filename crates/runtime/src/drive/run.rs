@@ -10,6 +10,7 @@ pub(super) mod spender;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::audit;
 use super::clock;
 use super::fault::Fault;
 use super::fold::written;
@@ -315,7 +316,7 @@ impl<'a> Driver<'a> {
     /// Applies an event to the state.
     fn apply(&mut self, what: EventKind) -> Result<AppliedEvent, Fault> {
         let event = Event { at: self.moment(), kind: what };
-        let (text, texts) = (written(&event)?, event.kind.texts());
+        let (text, texts, audit) = (written(&event)?, event.kind.texts(), audit::of_event(&event));
         let baseline = Baseline::new(&self.state, &event.kind);
         let (answer_token, decision) = match event.kind {
             EventKind::Human(_) => (self.answer_token.take(), self.queued_decision.take()),
@@ -344,6 +345,7 @@ impl<'a> Driver<'a> {
             answer_token,
             decision,
             release: matches!(self.state.phase, Phase::Ended(_)) && !self.continues,
+            audit,
         };
         let is_heard = self.watch.listener.is_some() || self.meter.is_some();
         let notices = if is_heard { baseline.notices(self.program, &self.state, &effects) } else { Vec::new() };

@@ -52,6 +52,8 @@ pub struct Start {
     pub org: Option<String>,
     /// The name of the token that starts it: the runs of a token have turns of their own in a server's queue.
     pub token: Option<String>,
+    /// The user of the machine who starts it, where no token does: for the record.
+    pub by: Option<String>,
     /// Where a server posts its pauses and its result.
     pub callback_url: Option<String>,
     /// What the receiver of these posts may decide about: a pause is then posted with tokens that answer it.

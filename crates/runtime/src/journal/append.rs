@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::StatusRecord;
 use super::fault::StoreError;
+use super::{AuditEntry, StatusRecord};
 use loopctl_engine::blob::Blob;
 
 /// An event to be appended.
@@ -38,6 +38,8 @@ pub struct Append {
     pub decision: Option<String>,
     /// Whether the lease is released together with the event.
     pub release: bool,
+    /// What a human did, if the event is that: a line of the audit is written together with it.
+    pub audit: Option<Box<AuditEntry>>,
 }
 
 impl Append {
@@ -55,6 +57,7 @@ impl Append {
             answer_token: None,
             decision: None,
             release: false,
+            audit: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The journal in memory: for runs that need not outlive the process.
 
 mod administration;
+mod audit;
 mod decisions;
 mod queue;
 mod schedules;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use self::audit::AuditLog;
 use self::schedules::KnownSchedules;
 use self::stored_run::{is_wanted, listed, waiting_called};
 use super::answer_token::{AnswerToken, AnswerTokens};
@@ -19,10 +21,7 @@ use super::lease_clock::Clock;
 use super::log::Log;
 use super::store_name::StoreKind;
 use super::{
-    Append, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease,
-    MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing,
-    RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules,
-    SettledDecision, StatusRecord, StoreError, Ticket, Worker, failpoint, search_text,
+    Append, AuditFilter, AuditLine, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision, StatusRecord, StoreError, Ticket, Worker, failpoint, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -49,6 +48,7 @@ pub struct MemoryJournal {
     table: RwLock<RunTable>,
     sessions: Mutex<HashMap<String, BTreeMap<String, Value>>>,
     schedules: Mutex<KnownSchedules>,
+    audit: Mutex<AuditLog>,
     /// The digest of the folder that the process serves.
     folder: Mutex<Option<String>>,
     /// Where it listens.
@@ -62,8 +62,8 @@ impl Default for MemoryJournal {
     fn default() -> Self {
         let clock = Clock::new();
         let (folder, address, since_ms) = (Mutex::default(), Mutex::default(), clock.wall_ms());
-        let (sessions, schedules) = (Mutex::default(), Mutex::default());
-        Self { table: RwLock::default(), sessions, schedules, folder, address, since_ms, clock }
+        let (sessions, schedules, audit) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { table: RwLock::default(), sessions, schedules, audit, folder, address, since_ms, clock }
     }
 }
 
@@ -166,6 +166,11 @@ impl MemoryJournal {
         if let Some(scheduled) = &new.scheduled {
             self.schedules().started(&new.run_id, scheduled.clone());
         }
+        if let Some(entry) = new.audit {
+            let (loop_name, org) = (Some(new.loop_name.clone()), new.org.clone());
+            let run_id = Some(new.run_id.clone());
+            self.audit_log().add(AuditLine { run_id, loop_name, org, ..AuditLine::new(*entry) });
+        }
         let id: Arc<str> = new.run_id.into();
         let run = Arc::new(StoredRun {
             run_id: Arc::clone(&id),
@@ -227,6 +232,11 @@ impl MemoryJournal {
             data.callback = CallbackProgress::default();
         }
         data.driven = !entry.release;
+        if let Some(noted) = entry.audit {
+            let (run_id, loop_name) = (Some(entry.run_id), Some(run.loop_name.clone()));
+            let org = run.org.clone();
+            self.audit_log().add(AuditLine { run_id, loop_name, org, ..AuditLine::new(*noted) });
+        }
         Ok(())
     }
 
@@ -471,6 +481,25 @@ impl Journal for MemoryJournal {
 
     fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
         Ticket::ready(failpoint::store_call().map(|()| self.schedules().disregard_ahead(schedule, now_ms)))
+    }
+
+    fn note_audit(&self, lines: Vec<AuditLine>) -> Ticket<()> {
+        let mut log = self.audit_log();
+        lines.into_iter().for_each(|line| log.add(line));
+        Ticket::ready(Ok(()))
+    }
+
+    fn audit(&self, filter: AuditFilter) -> Ticket<Vec<AuditLine>> {
+        Ticket::ready(Ok(self.audit_lines(&filter)))
+    }
+
+    fn switch_loop(&self, switch: LoopSwitch) -> Ticket<()> {
+        self.switched(switch);
+        Ticket::ready(Ok(()))
+    }
+
+    fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>> {
+        Ticket::ready(Ok(self.switches()))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod answer_token;
 pub mod append;
+pub mod audit;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod column_words;
 #[cfg(any(test, feature = "conformance"))]
@@ -41,6 +42,7 @@ pub use admin::Worker;
 pub use answer_token::AnswerToken;
 pub use append::Append;
 pub use append::Ticket;
+pub use audit::{AuditAction, AuditEntry, AuditFilter, AuditLine, LoopSwitch};
 pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreError;
 pub use measured::MeasuredRun;
@@ -214,6 +216,19 @@ pub trait Journal: Send + Sync {
 
     /// The memory of a session.
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
+
+    /// Adds lines to the list of what was done, which only grows. What is done to a run by an event is written with that event
+    /// (see [`Append::audit`] and [`NewRun::audit`]).
+    fn note_audit(&self, lines: Vec<AuditLine>) -> Ticket<()>;
+
+    /// Lines of this list, the newest first.
+    fn audit(&self, filter: AuditFilter) -> Ticket<Vec<AuditLine>>;
+
+    /// Switches a loop off for all who start runs of the store over HTTP or by a schedule, or on again, and writes the line of it.
+    fn switch_loop(&self, switch: LoopSwitch) -> Ticket<()>;
+
+    /// The loops that were switched, by name.
+    fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>>;
 }
 
 /// A run to be created.
@@ -254,6 +269,8 @@ pub struct NewRun {
     /// What it is about, in a line: its objective, or else the beginning of its input. The empty text where both are empty.
     /// Secrets are hidden in it.
     pub title: Option<String>,
+    /// Who starts it, where that is somebody's act: a line of the audit is written together with it.
+    pub audit: Option<Box<AuditEntry>>,
 }
 
 /// The outcome of creating a run.

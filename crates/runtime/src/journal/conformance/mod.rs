@@ -18,6 +18,7 @@
 
 mod administration;
 mod answer_tokens;
+mod audit;
 mod basics;
 mod decisions;
 mod lists;
@@ -164,6 +165,15 @@ pub const CASES: &[(&str, Case)] = &[
         reads::a_part_of_a_run_ends_with_the_event_that_comes_to_its_bound,
     ),
     ("texts_of_any_kind_come_back_as_they_are", reads::texts_of_any_kind_come_back_as_they_are),
+    ("a_line_is_written_with_its_event_or_not_at_all", audit::a_line_is_written_with_its_event_or_not_at_all),
+    (
+        "lines_are_found_by_what_they_say_and_stay_when_their_run_is_pruned",
+        audit::lines_are_found_by_what_they_say_and_stay_when_their_run_is_pruned,
+    ),
+    (
+        "a_loop_is_switched_off_and_on_again_with_a_line_of_it",
+        audit::a_loop_is_switched_off_and_on_again_with_a_line_of_it,
+    ),
 ];
 
 /// A run to be created, with this id.
@@ -185,6 +195,7 @@ pub fn new_run(id: &str) -> NewRun {
         status_record: None,
         search_text: None,
         title: None,
+        audit: None,
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use super::audit::AuditColumns;
 use super::batch::MOST_BYTES;
 use super::columns::{NumberedStatement, columns, statement_parameters};
 use super::database::Database;
@@ -252,6 +253,7 @@ statement_parameters! {
         t: TextColumns<'a>,
         n: AppendedTextColumns,
         m: MemoryColumns<'a>,
+        x: AuditColumns<'a>,
     }
 }
 
@@ -335,6 +337,7 @@ impl<'a> AppendParameters<'a> {
             all.a.event.push(entry.event.as_bytes());
             all.u.token.push(entry.answer_token.as_deref());
             all.u.decision.push(entry.decision.as_deref());
+            entry.audit.iter().for_each(|noted| all.x.add(*row, number, noted));
             for text in &entry.texts {
                 let sha256 = sha256(text);
                 all.n.run.push(*row);
@@ -375,6 +378,7 @@ impl<'a> AppendParameters<'a> {
             t: TextColumns::default(),
             n: AppendedTextColumns::default(),
             m: MemoryColumns::default(),
+            x: AuditColumns::default(),
         }
     }
 
@@ -389,8 +393,8 @@ impl<'a> AppendParameters<'a> {
     }
 
     fn extent(&self) -> AppendExtent {
-        let Self { r, u, n, m, .. } = self;
-        let is_more = !n.run.is_empty() || !m.run.is_empty();
+        let Self { r, u, n, m, x, .. } = self;
+        let is_more = !n.run.is_empty() || !m.run.is_empty() || !x.run.is_empty();
         if is_more || u.token.iter().any(Option::is_some) || u.decision.iter().any(Option::is_some) {
             AppendExtent::All
         } else if r.run.is_empty() {
@@ -593,6 +597,10 @@ const ALL: &str = concat!(
   INSERT INTO @.session_memory (session, key, value)
   SELECT session, key, value FROM $m WHERE run IN (SELECT run FROM ins) ORDER BY 1, 2
   ON CONFLICT (session, key) DO UPDATE SET value = excluded.value
+), audited AS (
+  INSERT INTO @.audit (at_ms, action, actor, detail, run_id, loop_name, org)
+  SELECT x.at_ms, x.action, x.actor, x.detail, r.run_id, r.loop_name, r.org
+  FROM $x JOIN ins USING (run, seq) JOIN @.runs r ON r.id = x.run
 ), standing AS (",
     updated!(" AND (d.id = ANY ($u.decision)) IS NOT TRUE"),
     ") SELECT run, seq FROM ins"

@@ -7,6 +7,7 @@
 
 pub(crate) mod address;
 mod append;
+mod audit;
 mod batch;
 mod columns;
 mod connection;
@@ -48,10 +49,7 @@ use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
 use super::store_name::StoreKind;
 use super::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, MeasuredRun, ModelWait,
-    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
-    failpoint,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -428,6 +426,22 @@ impl Journal for PostgresJournal {
     fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
         let schedule = schedule.to_owned();
         self.ask(move |database| async move { database.disregard_ahead(schedule, now_ms).await })
+    }
+
+    fn note_audit(&self, lines: Vec<AuditLine>) -> Ticket<()> {
+        self.ask(move |database| async move { database.note_audit(lines).await })
+    }
+
+    fn audit(&self, filter: AuditFilter) -> Ticket<Vec<AuditLine>> {
+        self.ask(move |database| async move { database.audit(filter).await })
+    }
+
+    fn switch_loop(&self, switch: LoopSwitch) -> Ticket<()> {
+        self.ask(move |database| async move { database.switch_loop(switch).await })
+    }
+
+    fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>> {
+        self.ask(move |database| async move { database.switches().await })
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -54,6 +54,10 @@ WITH new AS (
   SELECT d.run_id, d.schedule, d.due_at_ms, d.timetable FROM new JOIN $d USING (birth)
   ON CONFLICT (run_id) DO UPDATE SET schedule = excluded.schedule, due_at_ms = excluded.due_at_ms,
     timetable = excluded.timetable, ahead = false
+), audited AS (
+  INSERT INTO @.audit (at_ms, action, actor, detail, run_id, loop_name, org)
+  SELECT x.at_ms, x.action, x.actor, x.detail, r.run_id, r.loop_name, r.org
+  FROM new JOIN $x USING (birth) JOIN unnest($c.values) AS r($c.names) USING (birth)
 )
 SELECT id, birth FROM new",
     )
@@ -217,6 +221,18 @@ statement_parameters! {
         n: NewRunTextColumns,
         t: TextColumns<'a>,
         d: ScheduledColumns<'a>,
+        x: StartAuditColumns<'a>,
+    }
+}
+
+columns! {
+    /// Who starts runs.
+    struct StartAuditColumns<'a> {
+        birth: Uuid,
+        at_ms: i64,
+        action: &'a str,
+        actor: Option<&'a str>,
+        detail: Option<&'a str>,
     }
 }
 
@@ -270,6 +286,7 @@ impl<'a> CreateParameters<'a> {
     fn of(me: Uuid, batch: &'a [WaitingCreate]) -> Self {
         let (mut c, mut s, mut e) = (NewRunColumns::default(), RecordColumns::default(), FirstEventColumns::default());
         let (mut n, mut d) = (NewRunTextColumns::default(), ScheduledColumns::default());
+        let mut x = StartAuditColumns::default();
         let mut texts: BTreeMap<Vec<u8>, &'a [u8]> = BTreeMap::new();
         for WaitingCreate { run, birth, .. } in batch {
             c.birth.push(*birth);
@@ -291,6 +308,13 @@ impl<'a> CreateParameters<'a> {
             }
             e.sum.push(sum(&run.run_id, 0, &run.event));
             e.event.push(run.event.as_bytes());
+            if let Some(noted) = &run.audit {
+                x.birth.push(*birth);
+                x.at_ms.push(noted.at_ms);
+                x.action.push(noted.action.word());
+                x.actor.push(noted.actor.as_deref());
+                x.detail.push(noted.detail.as_deref());
+            }
             if let Some(scheduled) = &run.scheduled {
                 d.birth.push(*birth);
                 d.run_id.push(&run.run_id);
@@ -307,7 +331,7 @@ impl<'a> CreateParameters<'a> {
         }
         let (sha256, text) = texts.into_iter().unzip();
         let t = TextColumns { sha256, text };
-        Self { me, format: FORMAT, lease_ms: milliseconds(CALLBACK_LEASE), c, s, e, n, t, d }
+        Self { me, format: FORMAT, lease_ms: milliseconds(CALLBACK_LEASE), c, s, e, n, t, d, x }
     }
 
     /// Sends the statement: the runs that it created.

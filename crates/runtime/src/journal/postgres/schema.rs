@@ -9,7 +9,7 @@ use super::target::PostgresTarget;
 use crate::journal::StoreError;
 
 /// The version of the tables.
-pub const VERSION: i32 = 10;
+pub const VERSION: i32 = 11;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
@@ -18,7 +18,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(15);
 const LOCK: i64 = 0x4C4F_4F50;
 
 /// All tables: a role needs its rights on each.
-pub(super) const NAMES: [&str; 11] = [
+pub(super) const NAMES: [&str; 13] = [
     "loopctl",
     "drivers",
     "runs",
@@ -30,6 +30,8 @@ pub(super) const NAMES: [&str; 11] = [
     "decisions",
     "schedules",
     "scheduled_runs",
+    "audit",
+    "loop_switches",
 ];
 
 /// The tables. `@` is the schema. What models and clients write is `bytea`: `text` refuses a NUL. The row of a run is
@@ -156,6 +158,26 @@ CREATE TABLE @.scheduled_runs (
   ahead boolean NOT NULL DEFAULT false
 );
 CREATE INDEX scheduled_runs_by_time ON @.scheduled_runs (schedule, due_at_ms);
+CREATE TABLE @.audit (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at_ms bigint NOT NULL,
+  action text NOT NULL,
+  actor text,
+  detail text,
+  run_id text,
+  loop_name text,
+  org text,
+  times bigint NOT NULL DEFAULT 1
+);
+CREATE INDEX audit_by_run ON @.audit (run_id, id) WHERE run_id IS NOT NULL;
+CREATE INDEX audit_by_org ON @.audit (org, id) WHERE org IS NOT NULL;
+CREATE TABLE @.loop_switches (
+  name text PRIMARY KEY,
+  is_off boolean NOT NULL,
+  at_ms bigint NOT NULL,
+  actor text,
+  reason bytea
+);
 ";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
@@ -169,6 +191,7 @@ const MIGRATIONS: &[(i32, &str)] = &[
     (7, FROM_7),
     (8, FROM_8),
     (9, FROM_9),
+    (10, FROM_10),
 ];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
@@ -259,6 +282,30 @@ ALTER TABLE @.runs ADD COLUMN title text;
 /// Version 10 knows where servers listen, and how their clocks differ.
 const FROM_9: &str = "
 ALTER TABLE @.drivers ADD COLUMN address text, ADD COLUMN clock_ahead_ms bigint;
+";
+
+/// Version 11 knows what people did with its runs, and the loops that were switched.
+const FROM_10: &str = "
+CREATE TABLE @.audit (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at_ms bigint NOT NULL,
+  action text NOT NULL,
+  actor text,
+  detail text,
+  run_id text,
+  loop_name text,
+  org text,
+  times bigint NOT NULL DEFAULT 1
+);
+CREATE INDEX audit_by_run ON @.audit (run_id, id) WHERE run_id IS NOT NULL;
+CREATE INDEX audit_by_org ON @.audit (org, id) WHERE org IS NOT NULL;
+CREATE TABLE @.loop_switches (
+  name text PRIMARY KEY,
+  is_off boolean NOT NULL,
+  at_ms bigint NOT NULL,
+  actor text,
+  reason bytea
+);
 ";
 
 /// What a role that makes nothing needs.

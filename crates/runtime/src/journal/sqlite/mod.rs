@@ -6,6 +6,7 @@
 //! delays neither appends nor the steps of runs.
 
 mod answer_tokens;
+mod audit;
 mod backup;
 mod callbacks;
 mod columns;
@@ -38,6 +39,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::answer_tokens::{NotePostedPause, PutAnswerTokens};
+use self::audit::{NoteAudit, SwitchLoop};
 use self::callbacks::{ClaimCallbacks, NoteCallback};
 use self::decisions::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
@@ -55,10 +57,7 @@ use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
 use super::store_name::{StoreKind, StoreName};
 use super::{
-    AnswerToken, Append, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, MeasuredRun, ModelWait,
-    NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
-    failpoint,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -416,6 +415,28 @@ impl Journal for SqliteJournal {
 
     fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
         self.write(DisregardAhead { schedule: schedule.to_owned(), now_ms })
+    }
+
+    fn note_audit(&self, lines: Vec<AuditLine>) -> Ticket<()> {
+        self.write(NoteAudit(lines))
+    }
+
+    fn audit(&self, filter: AuditFilter) -> Ticket<Vec<AuditLine>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        self.slow.ask(None, move |connection| audit::lines(connection, &filter))
+    }
+
+    fn switch_loop(&self, switch: LoopSwitch) -> Ticket<()> {
+        self.write(SwitchLoop(switch))
+    }
+
+    fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        self.quick.ask(None, audit::switches)
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

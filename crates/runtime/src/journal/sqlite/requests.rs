@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::answer_tokens;
+use super::audit;
 use super::columns::{NamedValue, assignments, names, values, written};
 use super::database_errors::RequestError;
 use super::decisions;
@@ -164,6 +165,9 @@ impl WriteRequest for NewRun {
         if let Some(scheduled) = &self.scheduled {
             scheduled_runs::started(transaction.connection, &self.run_id, scheduled)?;
         }
+        if let Some(entry) = &self.audit {
+            audit::note_of_run(transaction.connection, row, entry)?;
+        }
         transaction.appended += 1;
         transaction.rows.push(row);
         Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
@@ -245,6 +249,9 @@ impl WriteRequest for Append {
                      ON CONFLICT (session, key) DO UPDATE SET value = excluded.value",
                 )?
                 .execute(params![row, key, value.to_string()])?;
+        }
+        if let Some(entry) = &self.audit {
+            audit::note_of_run(connection, row, entry)?;
         }
         if self.release {
             release(transaction, &self.run_id, self.fence)?;

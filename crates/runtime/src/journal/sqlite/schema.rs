@@ -15,7 +15,7 @@ use crate::journal::lease_clock::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 15;
+pub(super) const VERSION: i64 = 16;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -139,6 +139,26 @@ CREATE TABLE scheduled_runs (
   ahead INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX scheduled_runs_by_time ON scheduled_runs (schedule, due_at_ms);
+CREATE TABLE audit (
+  id INTEGER PRIMARY KEY,
+  at_ms INTEGER NOT NULL,
+  action TEXT NOT NULL,
+  actor TEXT,
+  detail TEXT,
+  run_id TEXT,
+  loop_name TEXT,
+  org TEXT,
+  times INTEGER NOT NULL DEFAULT 1
+) STRICT;
+CREATE INDEX audit_by_run ON audit (run_id) WHERE run_id IS NOT NULL;
+CREATE INDEX audit_by_org ON audit (org) WHERE org IS NOT NULL;
+CREATE TABLE loop_switches (
+  name TEXT PRIMARY KEY,
+  is_off INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  actor TEXT,
+  reason TEXT
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Has the file give pages back when it is asked to.
@@ -161,6 +181,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (12, FROM_12),
     (13, FROM_13),
     (14, FROM_14),
+    (15, FROM_15),
 ];
 
 const FROM_2: &str = "
@@ -297,6 +318,30 @@ ALTER TABLE runs ADD COLUMN title TEXT;
 /// Version 15 knows where servers listen.
 const FROM_14: &str = "
 ALTER TABLE drivers ADD COLUMN address TEXT;
+";
+
+/// Version 16 knows what people did with its runs, and the loops that were switched.
+const FROM_15: &str = "
+CREATE TABLE IF NOT EXISTS audit (
+  id INTEGER PRIMARY KEY,
+  at_ms INTEGER NOT NULL,
+  action TEXT NOT NULL,
+  actor TEXT,
+  detail TEXT,
+  run_id TEXT,
+  loop_name TEXT,
+  org TEXT,
+  times INTEGER NOT NULL DEFAULT 1
+) STRICT;
+CREATE INDEX IF NOT EXISTS audit_by_run ON audit (run_id) WHERE run_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS audit_by_org ON audit (org) WHERE org IS NOT NULL;
+CREATE TABLE IF NOT EXISTS loop_switches (
+  name TEXT PRIMARY KEY,
+  is_off INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  actor TEXT,
+  reason TEXT
+) STRICT, WITHOUT ROWID;
 ";
 
 /// What a file turned out to be.
