@@ -23,6 +23,7 @@ mod limits;
 mod log;
 mod loops;
 mod man;
+mod many_runs;
 mod model_wait;
 mod named_document;
 mod new_files;

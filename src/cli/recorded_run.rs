@@ -35,7 +35,11 @@ impl RecordedRun {
         read.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))
     }
 
-    async fn read(id: String, journal: Arc<dyn Journal>, project: Option<Source>) -> Result<Self, Fault> {
+    /// Reads the run of an id.
+    ///
+    /// # Errors
+    /// When there is none, or its journal can't be read.
+    pub async fn read(id: String, journal: Arc<dyn Journal>, project: Option<Source>) -> Result<Self, Fault> {
         let engine = reader(journal);
         let program = recorded(&id, &engine.events(&id).await?, project)?;
         let state = engine.state(&program, &id).await?;

@@ -12,14 +12,16 @@ use super::process::{acting_user, local_user};
 use super::recorded_run;
 use super::recorded_run::{reader, recorded};
 use super::run_document::ScriptArgs;
-use super::run_drive::{CurrentDocument, DriveAction, RunToDrive};
+use super::run_drive::{self, CurrentDocument, DriveAction, RunToDrive};
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
 use super::watch::WatchArgs;
-use crate::drive::engine::Resume;
+use crate::drive::engine::{Resume, Watch};
 use crate::drive::fold;
 use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::engine::event::{Decided, DecisionRights, Event, Retried};
+use crate::engine::outcome::Status;
+use crate::journal::Journal;
 use crate::project::load::load;
 
 /// Resume a run that waits for a human or was interrupted
@@ -34,6 +36,8 @@ use crate::project::load::load;
   loopctl resume triage-7k2m9q4x --deny --reason \"too much\"
   loopctl resume triage-7k2m9q4x --max-iterations 40")]
 pub struct ResumeCommand {
+    /// The run: its id, the beginning of its id, `last` or `last:LOOP`
+    pub run: String,
     #[command(flatten)]
     pub decision: WrittenDecision,
     /// Run the failed steps and items of a workflow again; what completed is not repeated
@@ -57,7 +61,7 @@ impl ResumeCommand {
             retried: self.retry_failed.then(|| Retried::by(acting_user())),
             ..Resume::default()
         };
-        self.resumable.perform(resume, surface).await
+        self.resumable.perform(&self.run, resume, surface).await
     }
 
     /// The decision; none when the run is only resumed.
@@ -67,11 +71,9 @@ impl ResumeCommand {
     }
 }
 
-/// The run to be resumed, and which document it continues with: shared by `resume` and `retry`.
+/// Which document a run that is resumed continues with: shared by `resume` and `retry`.
 #[derive(Debug, Args)]
 pub struct ResumableArgs {
-    /// The run: its id, the beginning of its id, `last` or `last:LOOP`
-    pub run: String,
     /// Continue with the current document, although it has changed since the run started
     #[arg(long)]
     pub new_document: bool,
@@ -91,10 +93,10 @@ impl ResumableArgs {
     ///
     /// # Errors
     /// When the run can't be resumed, or the store failed.
-    pub async fn perform(self, resume: Resume, surface: &Surface) -> Result<Exit, CommandError> {
+    pub async fn perform(self, run: &str, resume: Resume, surface: &Surface) -> Result<Exit, CommandError> {
         self.watch.judge(surface)?;
         let (journal, place) = self.store.open()?;
-        let run = recorded_run::resolve(&*journal, &self.run, &place.shown()).await?;
+        let run = recorded_run::resolve(&*journal, run, &place.shown()).await?;
         let events = reader(Arc::clone(&journal))
             .events(&run)
             .await
@@ -104,6 +106,25 @@ impl ResumableArgs {
         let action = DriveAction::Resume(run, Box::new(Resume { new_document: self.new_document, ..resume }));
         let (files, watch) = (self.files, self.watch);
         RunToDrive { document, place, journal, action, script, files, watch }.perform(surface).await
+    }
+
+    /// Resumes a run of a store until it ends or waits for a human, and shows nothing of it.
+    ///
+    /// # Errors
+    /// When the run can't be resumed, or the store failed.
+    pub async fn resume_one(
+        &self,
+        run: &str,
+        resume: Resume,
+        journal: &Arc<dyn Journal>,
+        place: &StorePlace,
+    ) -> Result<Status, CommandError> {
+        let events = reader(Arc::clone(journal)).events(run).await?;
+        let CurrentDocument { program, root, .. } = self.document(run, &events, place)?;
+        let engine = run_drive::engine(program.project.clone(), &root, Arc::clone(journal), self.files.read()?);
+        let resume = Resume { new_document: self.new_document, ..resume };
+        let finished = engine.resume(&program, run, resume, Watch::default()).await?;
+        Ok(finished.status())
     }
 
     /// The run's document, as it is on the disk now; the recorded one if it came from stdin.

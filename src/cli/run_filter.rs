@@ -80,15 +80,17 @@ impl RunFilterArgs {
 
     /// Whether anything is asked for.
     pub fn is_any(&self) -> bool {
-        let bounds = &self.bounds;
         let has_status = !self.status.is_empty() || self.failed || self.waiting || self.queued;
-        let has_bound =
-            bounds.loop_name.is_some() || bounds.org.is_some() || bounds.since.is_some() || bounds.until.is_some();
-        has_status || has_bound || self.search.is_some()
+        has_status || self.bounds.is_any() || self.search.is_some()
     }
 }
 
 impl RunBoundsArgs {
+    /// Whether anything is asked for.
+    pub fn is_any(&self) -> bool {
+        self.loop_name.is_some() || self.org.is_some() || self.since.is_some() || self.until.is_some()
+    }
+
     /// The filter within these bounds, as of now.
     pub fn bound(&self, filter: RunFilter) -> RunFilter {
         RunFilter {

@@ -6,13 +6,14 @@ use clap::{Args, Subcommand};
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::many_runs::ManyRunsArgs;
 use super::process::acting_user;
 use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::drive::clock;
 use crate::drive::copy::{CopyFault, StorePair};
 use crate::journal::admin::StoreReport;
-use crate::journal::{AuditAction, AuditLine, ListedStatus, RunFilter, RunSummary};
+use crate::journal::{AuditAction, AuditLine, ListedStatus};
 use crate::trace::units::plural;
 use crate::trace::{Tone, escape};
 
@@ -121,23 +122,28 @@ impl BackupTask {
   loopctl store release --store env:LOOPCTL_STORE")]
 struct ReleaseTask {
     #[command(flatten)]
+    many: ManyRunsArgs,
+    #[command(flatten)]
     store: StoreArgs,
 }
 
 impl ReleaseTask {
     async fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, _) = self.store.open()?;
-        let filter = RunFilter { called: true, ..RunFilter::of_statuses(&[ListedStatus::Quarantined]) };
-        let runs = journal.list(filter).await.map_err(CommandError::Store)?;
-        let runs: Vec<RunSummary> = runs.into_iter().filter(|run| run.damaged.is_none()).collect();
-        let ids: Vec<String> = runs.iter().map(|run| run.run_id.clone()).collect();
+        let found = self.many.find(&journal, &[ListedStatus::Quarantined], true, |_| true).await?;
+        if self.many.is_dry() {
+            surface.print(&found.summary("released"))?;
+            return Ok(Exit::Completed);
+        }
+        // Nobody is asked: servers take the runs up once more, and set them aside again if they must.
+        let ids: Vec<String> = found.runs.iter().map(|run| run.run_id.clone()).collect();
         journal.absolve(ids.clone()).await.map_err(CommandError::Store)?;
         let (at_ms, user) = (clock::wall_ms(), acting_user());
-        let lines = runs.iter().map(|run| AuditLine::of_run(run, at_ms, AuditAction::Released, user.as_deref()));
-        journal.note_audit(lines.collect()).await.map_err(CommandError::Store)?;
+        let line = |run| AuditLine::of_run(run, at_ms, AuditAction::Released, user.as_deref());
+        journal.note_audit(found.runs.iter().map(line).collect()).await.map_err(CommandError::Store)?;
         let lines: String = ids.iter().map(|id| format!("{}\n", escape::line(id))).collect();
         surface.print(&lines)?;
-        surface.say(&format!("{} released\n", plural(ids.len(), "run")));
+        surface.say(&format!("{} released{}\n", plural(ids.len(), "run"), found.left()));
         Ok(Exit::Completed)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::problem::ProblemDetails;
 use super::request::WaitQuery;
 use super::route::{
-    AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, AuditList, AuditQuery, CancelQuery, EventsQuery, LoopList, LoopRequest, ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, SwitchRequest, SwitchedLoop, UsageQuery, WorkerList, WorkflowOutline, WorkflowRequest, WorkflowStatus,
+    AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, AuditList, AuditQuery, BulkRequest, BulkResult, CancelQuery, EventsQuery, LoopList, LoopRequest, ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, SwitchRequest, SwitchedLoop, UsageQuery, WorkerList, WorkflowOutline, WorkflowRequest, WorkflowStatus,
 };
 use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
@@ -212,6 +212,10 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
         answers,
     );
     paths.insert("/agents/{id}/retry".to_owned(), json!({ "post": retry }));
+    let body = writer.request::<BulkRequest>();
+    let answers = json!({ "200": writer.json::<BulkResult>("What became of the runs") });
+    let bulk = writer.operation("Retry, cancel or release the runs that a filter finds", &[], Some(body), answers);
+    paths.insert("/agents/bulk".to_owned(), json!({ "post": bulk }));
     let body = writer.request::<ReleaseRequest>();
     let answers = json!({ "200": writer.json::<ReleasedRuns>("What was released") });
     let release = writer.operation("Let servers take up the quarantined runs again", &[], Some(body), answers);

@@ -4,6 +4,7 @@ mod agents;
 mod answer;
 mod answer_page;
 mod audit;
+mod bulk;
 mod cancel;
 mod check;
 mod events;
@@ -43,6 +44,7 @@ use crate::language::serving::TokenScope;
 pub use agents::AgentsQuery;
 pub use answer::AnswerRequest;
 pub use audit::{AuditList, AuditQuery};
+pub use bulk::{BulkRequest, BulkResult};
 pub use cancel::CancelQuery;
 pub use events::EventsQuery;
 pub use execute::LoopRequest;
@@ -65,6 +67,10 @@ const START_SCOPES: &[TokenScope] = &[TokenScope::Run, TokenScope::Compose];
 /// The scopes that may cancel runs: who starts something may end it.
 const CANCEL_SCOPES: &[TokenScope] = &[TokenScope::Run, TokenScope::Compose, TokenScope::Cancel, TokenScope::Admin];
 
+/// The scopes that may do something with many runs: which of them is needed follows from what is done.
+const BULK_SCOPES: &[TokenScope] =
+    &[TokenScope::Decide, TokenScope::Cancel, TokenScope::Run, TokenScope::Compose, TokenScope::Admin];
+
 /// All routes of a server.
 pub fn router(app: &Arc<App>) -> Router {
     let guarded = |scopes: &'static [TokenScope], route: MethodRouter<Arc<App>>| {
@@ -82,6 +88,7 @@ pub fn router(app: &Arc<App>) -> Router {
         // Its token is its own credential.
         .route("/agents/{id}/answer", get(answer_page::shown).post(answer::answer))
         .route("/agents/{id}/rerun", guarded(START_SCOPES, post(rerun::rerun)))
+        .route("/agents/bulk", guarded(BULK_SCOPES, post(bulk::bulk)))
         .route("/agents/release", guarded(&[TokenScope::Decide], post(release::release)))
         .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], post(retry::retry)))
         .route("/agents/{id}", guarded(CANCEL_SCOPES, delete(cancel::cancel)))

@@ -7,6 +7,7 @@ mod answers_steps;
 mod approvals;
 mod audited;
 mod browser;
+mod bulk;
 mod callbacks;
 #[cfg(unix)]
 mod called;
