@@ -119,6 +119,7 @@ fn new_run(run_id: &str) -> NewRun {
         status_record: None,
         search_text: None,
         title: None,
+        audit: None,
     }
 }
 

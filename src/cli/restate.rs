@@ -112,7 +112,7 @@ impl RestateServeCommand {
             let endpoint = endpoint.map_err(CommandError::usage)?;
             surface.print(&format!("http://{}\n", endpoint.address()))?;
             log::announce(surface, &format!("serving {} to Restate\n", plural(endpoint.documents, "document")));
-            let signals = signals::SignalCounter::new();
+            let signals = signals::SignalCounter::of(signals::Signals::new());
             endpoint.serve(signals.reach(1)).await;
             if let Some(telemetry) = telemetry {
                 telemetry.finish().await;

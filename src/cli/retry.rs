@@ -56,7 +56,8 @@ impl RetryCommand {
 
     async fn perform_many(self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, place) = self.resumable.store.open()?;
-        let found = self.many.find(&journal, &[ListedStatus::Failed, ListedStatus::Paused], false, may_be_retried).await?;
+        let found =
+            self.many.find(&journal, &[ListedStatus::Failed, ListedStatus::Paused], false, may_be_retried).await?;
         let mut results = ManyResults::default();
         if self.many.is_confirmed("retried", &found, surface)? {
             for run in &found.runs {

@@ -50,6 +50,9 @@ pub struct ServeCommand {
     /// The time limit for steps in progress after SIGTERM, in ms
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub grace_ms: u64,
+    /// Read the folder again when its documents or its project file change. SIGHUP does that once, without this flag too
+    #[arg(long)]
+    pub watch: bool,
     /// The format of the log on stderr. Default: that of the variable LOOPCTL_LOG_FORMAT, else text. LOOPCTL_LOG sets what is logged
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub log_format: Option<LogFormat>,
@@ -75,7 +78,8 @@ impl ServeCommand {
             grace: Duration::from_millis(self.grace_ms),
         };
         // Before anybody can know that it is there.
-        let signals = signals::SignalCounter::new();
+        let signals = signals::SignalCounter::of_server();
+        let mut hangups = signals::Hangups::of_server();
         let telemetry = telemetry_of_server();
         let meters = telemetry.as_ref().and_then(Telemetry::meters);
         let server = Server::bind_metered(folder, place.open()?, &options, meters)
@@ -93,6 +97,17 @@ impl ServeCommand {
                 "no tokens: everybody on this machine may start loops; requests from elsewhere are refused\n",
             );
         }
+        let service = server.service().clone();
+        if self.watch {
+            service.watch_folder();
+        }
+        let reloads = async {
+            loop {
+                hangups.next().await;
+                // Why it failed is in the log.
+                drop(service.reload().await);
+            }
+        };
         let first = async {
             signals.reach(1).await;
             log::announce(surface, "stopping: every run finishes its step; a second signal stops now\n");
@@ -100,6 +115,7 @@ impl ServeCommand {
         let served = tokio::select! {
             served = server.serve(first) => served,
             () = signals.reach(2) => return Ok(Exit::Completed),
+            () = reloads => return Ok(Exit::Completed),
         };
         if let Some(telemetry) = telemetry {
             telemetry.finish().await;

@@ -45,10 +45,9 @@ pub struct SignalCounter {
 }
 
 impl SignalCounter {
-    /// From now on signals do not end the process by themselves.
-    pub fn new() -> Self {
+    /// From now on these signals do not end the process by themselves.
+    pub fn of(mut signals: Signals) -> Self {
         let (sender, count) = tokio::sync::watch::channel(0);
-        let mut signals = Signals::new();
         tokio::spawn(
             async move {
                 loop {
@@ -61,11 +60,57 @@ impl SignalCounter {
         Self { count }
     }
 
+    /// The same for a server: without a terminal, SIGHUP asks it to read its folder again.
+    pub fn of_server() -> Self {
+        Self::of(if has_terminal() { Signals::new() } else { Signals::without_hangup() })
+    }
+
     /// Waits until `wanted` signals have arrived.
     pub async fn reach(&self, wanted: u32) {
         let mut count = self.count.clone();
         // The counting task never ends.
         drop(count.wait_for(|count| *count >= wanted).await);
+    }
+}
+
+/// Whether the end of a terminal ends the process.
+fn has_terminal() -> bool {
+    use std::io::IsTerminal as _;
+    std::io::stdin().is_terminal() || std::io::stdout().is_terminal() || std::io::stderr().is_terminal()
+}
+
+/// The signals that ask a server without a terminal to read its folder again.
+#[cfg(unix)]
+pub struct Hangups(Option<tokio::signal::unix::Signal>);
+
+#[cfg(unix)]
+impl Hangups {
+    /// Listens from now on.
+    pub fn of_server() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        Self(if has_terminal() { None } else { signal(SignalKind::hangup()).ok() })
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        one(&mut self.0).await;
+    }
+}
+
+/// Other systems have no such signal.
+#[cfg(not(unix))]
+pub struct Hangups;
+
+#[cfg(not(unix))]
+impl Hangups {
+    /// Nothing is listened to.
+    pub fn of_server() -> Self {
+        Self
+    }
+
+    /// None comes.
+    pub async fn next(&mut self) {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -102,6 +147,11 @@ impl Signals {
         let (interrupt, terminate) = (signal(SignalKind::interrupt()).ok(), signal(SignalKind::terminate()).ok());
         let hangup = if ignores_hangup() { None } else { signal(SignalKind::hangup()).ok() };
         Self { interrupt, terminate, hangup }
+    }
+
+    /// The same without SIGHUP, which means something else.
+    pub fn without_hangup() -> Self {
+        Self { hangup: None, ..Self::new() }
     }
 
     /// Waits for the next signal.
@@ -144,6 +194,11 @@ pub struct Signals;
 impl Signals {
     /// Listens from now on.
     pub fn new() -> Self {
+        Self
+    }
+
+    /// The same.
+    pub fn without_hangup() -> Self {
         Self
     }
 

@@ -8,6 +8,7 @@ use super::callback::{CallbackKey, Callbacks};
 use super::compile_pool::CompilePool;
 use super::connections::{self, Connections, Room};
 use super::folder::Folder;
+use super::live_folder::{EngineParts, LiveFolder};
 use super::metrics::{LabelValues, MeteredRuns, MetricNames, Metrics, StoreLook, StoreValues};
 use super::middleware::HostNames;
 use super::quotas::{Capacity, Quotas};
@@ -32,14 +33,14 @@ pub struct BodyLimits {
 
 /// The state that all routes share.
 pub struct App {
-    /// The loops that are served.
-    pub folder: Arc<Folder>,
-    /// Who may do what.
-    pub authorizer: Authorizer,
     /// The names that `Host` may have.
     pub names: HostNames,
     /// The limits of request bodies.
     pub body: BodyLimits,
+    /// What engines of a folder that is read again are made of.
+    pub(super) engine_parts: EngineParts,
+    /// Held while the folder is read again.
+    pub(super) reloading: tokio::sync::Mutex<()>,
     /// Reads runs from the journal.
     pub runs: Arc<RunStore>,
     /// Decides which runs are driven here.
@@ -90,8 +91,8 @@ impl App {
     /// Puts the parts together.
     pub fn new(parts: AppParts) -> Self {
         let AppParts { folder, journal, authorizer, names, body, max_concurrent_runs, callback_key, meters } = parts;
-        let folder = Arc::new(folder);
-        let limits = &folder.project.serve.limits;
+        let project = Arc::clone(&folder.project);
+        let limits = &project.serve.limits;
         let room = Room::of(connections::files(), max_concurrent_runs, limits.unknown_connections);
         let whole = Capacity { connections: room.known, places: max_concurrent_runs, orgs: authorizer.orgs() };
         let quotas = Arc::new(Quotas::new(limits, whole, authorizer.is_open()));
@@ -105,18 +106,21 @@ impl App {
             Some(second) => Arc::new(MeterPair { first: own, second }),
             None => own,
         };
-        let runs = Arc::new(RunStore::new(journal, Arc::clone(&folder), Arc::clone(&compiler), &launcher, &meters));
-        let callbacks =
-            Arc::new(Callbacks::new(Arc::clone(&runs), &folder.project, callback_key, Arc::clone(&metrics)));
+        let engine_parts = EngineParts { journal: Arc::clone(&journal), launcher, meters };
+        let served = LiveFolder::new(folder, authorizer, &engine_parts);
+        let hidden_paths = HiddenPaths::new(served.roots());
+        let runs = Arc::new(RunStore::new(journal, served, Arc::clone(&compiler)));
+        let callbacks = Arc::new(Callbacks::new(Arc::clone(&runs), &project, callback_key, Arc::clone(&metrics)));
         let scheduler =
             Scheduler::new(Arc::clone(&runs), Arc::clone(&callbacks), Arc::clone(&quotas), Arc::clone(&metrics), slots);
         let scheduler = Arc::new(scheduler);
         link.connect(&scheduler);
         Self {
-            hidden_paths: HiddenPaths::new(runs.roots()),
+            hidden_paths,
+            engine_parts,
+            reloading: tokio::sync::Mutex::default(),
             scheduler,
             connections: Connections::new(room, Arc::clone(&quotas)),
-            authorizer,
             names,
             body,
             runs,
@@ -128,8 +132,17 @@ impl App {
             store_values: StoreLook::default(),
             readiness: StoreLook::default(),
             compiler,
-            folder,
         }
+    }
+
+    /// What is served now. A request that asks once has all of one moment.
+    pub fn served(&self) -> Arc<LiveFolder> {
+        self.runs.current.get()
+    }
+
+    /// The loops that are served now.
+    pub fn folder(&self) -> Arc<Folder> {
+        Arc::clone(&self.served().folder)
     }
 }
 

@@ -8,6 +8,7 @@ use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::folder_files::FolderFiles;
 use crate::check::file_kind;
 use crate::compile::Texts;
 use crate::diagnostic::{Diagnostic, Source, codes};
@@ -28,6 +29,10 @@ pub struct Folder {
     pub project: Arc<Project>,
     /// The folder of relative paths: that of the project file, or else the folder itself.
     pub root: PathBuf,
+    /// The folder as it was named: where it is read again.
+    pub given: PathBuf,
+    /// Its files, as they were before it was read.
+    pub(super) files: FolderFiles,
     /// The folder itself, as an absolute path: where its schedules are written.
     pub place: PathBuf,
     /// The project file's text.
@@ -84,6 +89,8 @@ impl Folder {
         if !path.is_dir() {
             return Err(FolderError::Refused(format!("{} is no folder", project::name_of(path))));
         }
+        // What changes while the folder is read is found by the next look.
+        let files = FolderFiles::of(path);
         let neighbours = Library::new(&[]).neighbours(path);
         let unsound = |diagnostics| FolderError::Document(DocumentError { diagnostics, sources: Vec::new() });
         let gathered = neighbours.gathered(Source::new(REQUEST, "{}"), None).map_err(unsound)?;
@@ -91,6 +98,8 @@ impl Folder {
         let mut folder = Self {
             project,
             root: gathered.root,
+            given: path.to_owned(),
+            files,
             place: std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
             source: gathered.texts.project,
             loops: BTreeMap::new(),

@@ -99,6 +99,7 @@ pub struct Metrics {
     connections: Family<Labels, Gauge>,
     streams: Gauge,
     tokens_expiring: Gauge,
+    reload_failed: Gauge,
 }
 
 /// Whom a run is driven for, and by how many drivers here: the next one may begin before the last one has left.
@@ -158,6 +159,7 @@ impl Metrics {
             connections: Family::default(),
             streams: Gauge::default(),
             tokens_expiring: Gauge::default(),
+            reload_failed: Gauge::default(),
         };
         all.register_runs();
         all.register_server();
@@ -203,6 +205,8 @@ impl Metrics {
         to.register("event_streams", "Streams of events that are open now", self.streams.clone());
         let help = "Tokens of the project file that have expired, or do within 14 days";
         to.register("tokens_expiring", help, self.tokens_expiring.clone());
+        let help = "Whether the folder has a fault since it was served, and is served as it was: 1, or 0";
+        to.register("reload_failed", help, self.reload_failed.clone());
         to.register("callback_posts", "Posts of pauses and results, by outcome", self.posts.family());
         to.register("callbacks_given_up", "Callbacks of which all tries failed", self.given_up.clone());
         let help = "How long the store took to make an event durable (append), and to answer (claim, look)";
@@ -309,6 +313,7 @@ impl Metrics {
         set(&self.driven, now.driven);
         set(&self.streams, now.event_streams);
         set(&self.tokens_expiring, now.tokens_expiring);
+        set(&self.reload_failed, usize::from(now.reload_failed));
         set(&self.store_up, usize::from(now.store.is_some()));
         // Versions and folders come and go.
         self.workers.clear();
@@ -377,6 +382,8 @@ pub struct GaugeValues<'v> {
     pub event_streams: usize,
     /// Tokens that have expired, or do soon.
     pub tokens_expiring: usize,
+    /// Whether the folder was read again and is served as it was.
+    pub reload_failed: bool,
     /// Connections that have not shown a token.
     pub unknown_connections: usize,
     /// Connections that have.

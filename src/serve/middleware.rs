@@ -279,7 +279,7 @@ pub async fn admitted(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ProblemDetails> {
-    let caller: Caller = app.authorizer.identify(request.headers(), clock::wall_ms())?;
+    let caller: Caller = app.served().authorizer.identify(request.headers(), clock::wall_ms())?;
     if let Some(ShownCaller(shown)) = request.extensions().get() {
         // Set once: each request passes here once.
         let _ = shown.set(caller.clone());

@@ -9,7 +9,10 @@ use serde_json::{Map, Value, json};
 use super::problem::ProblemDetails;
 use super::request::WaitQuery;
 use super::route::{
-    AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, AuditList, AuditQuery, BulkRequest, BulkResult, CancelQuery, EventsQuery, LoopList, LoopRequest, ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, SwitchRequest, SwitchedLoop, UsageQuery, WorkerList, WorkflowOutline, WorkflowRequest, WorkflowStatus,
+    AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, AuditList, AuditQuery, BulkRequest, BulkResult,
+    CancelQuery, EventsQuery, LoopList, LoopRequest, ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest,
+    RetryRequest, StatusQuery, SwitchRequest, SwitchedLoop, UsageQuery, WorkerList, WorkflowOutline, WorkflowRequest,
+    WorkflowStatus,
 };
 use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};

@@ -52,16 +52,13 @@ fn rules(serving: &Serving) -> Vec<RetentionRule> {
 
 /// Deletes runs now, and from then on every ten minutes, if the project says so.
 pub fn watch(app: &Arc<App>) {
-    let rules = rules(&app.folder.project.serve);
-    if rules.is_empty() {
-        return;
-    }
     let app: Weak<App> = Arc::downgrade(app);
     tokio::spawn(
         async move {
             loop {
                 let Some(app) = app.upgrade().filter(|app| !app.scheduler.is_draining()) else { return };
-                for rule in &rules {
+                // The folder may have been read again.
+                for rule in &rules(&app.folder().project.serve) {
                     if let Err(fault) = apply(&app, rule).await {
                         tracing::error!(code = fault.code(), "old runs can't be deleted: {fault}");
                         break;

@@ -1,6 +1,6 @@
 //! Reads runs from the journal: the row of a run, its events, its program and its state.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,6 +9,7 @@ use ring::digest;
 use super::authorizer::{Caller, OrgReach};
 use super::compile_pool::CompilePool;
 use super::folder::{Folder, ServedLoop};
+use super::live_folder::{CurrentFolder, LiveFolder};
 use super::problem::ProblemDetails;
 use super::program_cache::ProgramCache;
 use crate::diagnostic::Source;
@@ -16,15 +17,12 @@ use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
 use crate::drive::fold;
 use crate::drive::folded_events::FoldedEvents;
-use crate::drive::launcher::Launcher;
 use crate::drive::requirements::MissingRequirement;
-use crate::drive::run_meter::RunMeters;
 use crate::drive::status::complete_row;
 use crate::engine::event::{Event, RunDocument};
 use crate::engine::outcome::Status;
 use crate::engine::state::State;
 use crate::journal::{Callback, Journal, RunSummary};
-use crate::language::Project;
 use crate::program::Program;
 
 /// Reported about a run whose document made the compiler thread panic.
@@ -34,9 +32,8 @@ const NOT_COMPILED: &str = "its document could not be compiled";
 pub struct RunStore {
     /// The store.
     pub journal: Arc<dyn Journal>,
-    folder: Arc<Folder>,
-    /// By the folders of their projects.
-    engines: HashMap<PathBuf, Engine>,
+    /// What is served now.
+    pub current: CurrentFolder,
     compiler: Arc<CompilePool>,
     programs: Mutex<ProgramCache>,
 }
@@ -121,47 +118,33 @@ impl From<&RunSummary> for RunRow {
 
 impl RunStore {
     /// The runs of a journal, with the loops of a folder.
-    pub(crate) fn new(
-        journal: Arc<dyn Journal>,
-        folder: Arc<Folder>,
-        compiler: Arc<CompilePool>,
-        launcher: &Arc<dyn Launcher>,
-        meters: &Arc<dyn RunMeters>,
-    ) -> Self {
-        let engine = |root: &PathBuf, project: &Arc<Project>| {
-            let builder = Engine::builder(Arc::clone(project), root).journal(Arc::clone(&journal));
-            builder.launcher(Arc::clone(launcher)).meters(Arc::clone(meters)).build()
-        };
-        let mut engines = HashMap::new();
-        let roots = folder.loops.values().map(|offered| (&offered.root, &offered.program.project));
-        for (root, project) in std::iter::once((&folder.root, &folder.project)).chain(roots) {
-            engines.entry(root.clone()).or_insert_with(|| engine(root, project));
-        }
-        Self { journal, folder, engines, compiler, programs: Mutex::default() }
+    pub(crate) fn new(journal: Arc<dyn Journal>, served: LiveFolder, compiler: Arc<CompilePool>) -> Self {
+        Self { journal, current: CurrentFolder::new(served), compiler, programs: Mutex::default() }
     }
 
-    /// The folders of the projects of these runs.
-    pub fn roots(&self) -> impl Iterator<Item = &Path> {
-        self.engines.keys().map(PathBuf::as_path)
+    /// Serves this folder from now on. Runs that are driven keep their programs and their engines; others are compiled with
+    /// the new project when they are next read.
+    pub fn replace_folder(&self, served: LiveFolder) {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        self.current.replace(served);
+        *programs = ProgramCache::default();
     }
 
     /// The engine of a project's folder.
-    pub fn engine(&self, root: &Path) -> Option<&Engine> {
-        self.engines.get(root).or_else(|| self.engines.get(&self.folder.root))
+    pub fn engine(&self, root: &Path) -> Option<Engine> {
+        self.current.get().engine(root).cloned()
     }
 
     /// What the loops of the folder need and can't be read: see [`Engine::missing`].
     pub fn missing(&self) -> Vec<MissingRequirement> {
-        let of = |offered: &ServedLoop| Some(self.engine(&offered.root)?.missing(&offered.program, None));
-        let missing: BTreeSet<_> = self.folder.loops.values().filter_map(of).flatten().collect();
-        missing.into_iter().collect()
+        missing(&self.current.get())
     }
 
     /// What the loops of the folder need of programs, and that they do not give now: see [`Engine::not_given`].
     pub async fn not_given(&self) -> Vec<MissingRequirement> {
-        let mut missing = BTreeSet::new();
-        for offered in self.folder.loops.values() {
-            if let Some(engine) = self.engine(&offered.root) {
+        let (mut missing, served) = (BTreeSet::new(), self.current.get());
+        for offered in served.folder.loops.values() {
+            if let Some(engine) = served.engine(&offered.root) {
                 missing.extend(engine.not_given(&offered.program).await);
             }
         }
@@ -265,8 +248,9 @@ impl RunStore {
     pub async fn program(&self, run_id: &str, events: &[Event]) -> Result<ProgramOfRun, Fault> {
         let unreadable = |reason: &str| Fault::Journal { run: run_id.to_owned(), reason: reason.to_owned() };
         let documents = fold::documents(events).ok_or_else(|| unreadable("it holds no document"))?;
-        let (root, project) = self.project_of(documents);
-        let engine = self.engine(root).ok_or_else(|| unreadable("its project is not there"))?.clone();
+        let served = self.current.get();
+        let (root, project) = project_of(&served.folder, documents);
+        let engine = served.engine(root).ok_or_else(|| unreadable("its project is not there"))?.clone();
         let key = key(root, documents, fold::step_of(events).as_deref());
         let program = match self.cached(&key) {
             Some(program) => program,
@@ -294,7 +278,8 @@ impl RunStore {
     ) -> Result<ProgramOfRun, ProblemDetails> {
         let recorded = self.program(run_id, events).await?;
         let file = fold::documents(events).and_then(|documents| documents.first()).map(|main| main.file.as_str());
-        let mut offered = self.folder.loops.values();
+        let served = self.current.get();
+        let mut offered = served.folder.loops.values();
         let offered = offered.find(|offered| offered.program.sources.first().map(|source| &*source.name) == file);
         let Some(offered) = offered.filter(|_| new_document != Some(false)) else { return Ok(recorded) };
         match (fold::same_document(&offered.program, events), new_document) {
@@ -313,19 +298,22 @@ impl RunStore {
     fn cached(&self, key: &[u8; 32]) -> Option<Arc<Program>> {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(key)
     }
+}
 
-    /// The project of a document: that of the loop with this file, or else the folder's.
-    fn project_of(&self, documents: &[RunDocument]) -> (&PathBuf, Option<&Source>) {
-        let file = documents.first().map(|document| document.file.as_str());
-        let offered = self
-            .folder
-            .loops
-            .values()
-            .find(|offered| offered.program.sources.first().map(|source| &*source.name) == file);
-        match offered {
-            Some(offered) => (&offered.root, offered.source.as_ref()),
-            None => (&self.folder.root, self.folder.source.as_ref()),
-        }
+/// What the loops of a folder need and can't be read: see [`Engine::missing`].
+pub fn missing(served: &LiveFolder) -> Vec<MissingRequirement> {
+    let of = |offered: &ServedLoop| Some(served.engine(&offered.root)?.missing(&offered.program, None));
+    let missing: BTreeSet<_> = served.folder.loops.values().filter_map(of).flatten().collect();
+    missing.into_iter().collect()
+}
+
+/// The project of a document: that of the loop with this file, or else the folder's.
+fn project_of<'f>(folder: &'f Folder, documents: &[RunDocument]) -> (&'f PathBuf, Option<&'f Source>) {
+    let file = documents.first().map(|document| document.file.as_str());
+    let is_of = |offered: &&ServedLoop| offered.program.sources.first().map(|source| &*source.name) == file;
+    match folder.loops.values().find(is_of) {
+        Some(offered) => (&offered.root, offered.source.as_ref()),
+        None => (&folder.root, folder.source.as_ref()),
     }
 }
 

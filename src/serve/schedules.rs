@@ -41,6 +41,8 @@ pub struct ScheduledStarts {
     since_ms: i64,
     /// By the name of the workflow, since when its schedule is as it is; none before the first look.
     seen: Option<BTreeMap<String, i64>>,
+    /// Of the folder whose schedules were seen.
+    digest: String,
     /// By the name of the workflow, the last time for which nothing is left to do.
     settled: BTreeMap<String, i64>,
     /// By the name of the workflow, the run for which its schedule waits, as far as the log says so.
@@ -93,6 +95,7 @@ impl ScheduledStarts {
         Self {
             since_ms: now_ms,
             seen: None,
+            digest: String::new(),
             settled: BTreeMap::new(),
             held_back: BTreeMap::new(),
             switched_off: BTreeSet::new(),
@@ -128,7 +131,8 @@ impl ScheduledStarts {
                 return;
             }
         };
-        for (name, offered) in &app.folder.loops {
+        let folder = app.folder();
+        for (name, offered) in &folder.loops {
             let Some(schedule) = schedule(offered) else { continue };
             let Some(time_ms) = schedule.timetable.latest(now_ms) else { continue };
             let latest_ms = now_ms.saturating_add(CLOCK_TOLERANCE_MS);
@@ -170,12 +174,21 @@ impl ScheduledStarts {
     /// by a clock that was ahead, this one too, is noted anew.
     async fn see(&mut self, app: &App, now_ms: i64) -> Result<(), StoreError> {
         let latest_ms = now_ms.saturating_add(CLOCK_TOLERANCE_MS);
+        let folder = app.folder();
+        if self.digest != folder.digest {
+            // The folder was read again: what is new in it is seen now.
+            if !self.digest.is_empty() {
+                self.since_ms = now_ms;
+                self.settled.clear();
+            }
+            (self.seen, self.digest) = (None, folder.digest.clone());
+        }
         match &self.seen {
             Some(seen) if seen.values().all(|seen_ms| *seen_ms <= latest_ms) => return Ok(()),
             Some(_) => self.since_ms = now_ms,
             None => self.since_ms = self.since_ms.min(now_ms),
         }
-        let served = served(&app.folder, self.since_ms);
+        let served = served(&folder, self.since_ms);
         let names: Vec<String> = served.timetables.iter().map(|schedule| schedule.name.clone()).collect();
         let seen = app.runs.journal.serve_schedules(served).await?;
         self.seen = Some(names.into_iter().zip(seen).collect());
@@ -242,7 +255,8 @@ async fn runs(app: &App, name: &str, now_ms: i64) -> Result<ScheduleRuns, StoreE
 /// # Errors
 /// When the store fails.
 pub async fn waits_for(app: &App, name: &str, now_ms: i64) -> Result<Option<UnderWay>, StoreError> {
-    let Some(schedule) = app.folder.loops.get(name).and_then(schedule) else { return Ok(None) };
+    let folder = app.folder();
+    let Some(schedule) = folder.loops.get(name).and_then(schedule) else { return Ok(None) };
     let runs = app.runs.journal.schedule_runs(name, now_ms).await?;
     Ok(match due(&schedule.timetable, now_ms, i64::MIN, runs) {
         Due::Later(run) => Some(run),

@@ -15,7 +15,7 @@ use super::folder::Folder;
 use super::listener::HttpListener;
 use super::middleware::HostNames;
 use super::schedules::ScheduledStarts;
-use super::{refusals, retention, route, token_notices, worker_folders};
+use super::{refusals, reload, retention, route, token_notices, worker_folders};
 use crate::drive::run_meter::RunMeters;
 use crate::drive::secret::Vault;
 use crate::drive::{clock, requirements};
@@ -173,7 +173,8 @@ impl Service {
     /// # Errors
     /// When the store can't be read.
     pub async fn recover(&self) -> Result<(), StoreError> {
-        let folder = &self.app.folder.digest;
+        let served = self.app.folder();
+        let folder = &served.digest;
         let address = self.address.map(|address| address.to_string());
         self.app.runs.journal.introduce(folder, address.as_deref()).await?;
         if let Some(sentence) = worker_folders::differing(&self.app.runs.journal.workers().await?, folder) {
@@ -189,6 +190,20 @@ impl Service {
         Ok(())
     }
 
+    /// Reads the folder again: its loops, tokens, settings and secrets are replaced together. Runs that are under way keep their
+    /// documents. `serve.limits`, `serve.callback_secret`, `serve.public_url` and `store` stay as they were.
+    ///
+    /// # Errors
+    /// Why the folder is served as it was.
+    pub async fn reload(&self) -> Result<(), ServeError> {
+        reload::reload(&self.app, self.address).await.map_err(ServeError)
+    }
+
+    /// From now on, reads the folder again whenever its documents or its project file have changed.
+    pub fn watch_folder(&self) {
+        reload::watch(&self.app, self.address);
+    }
+
     /// Starts no more runs, and returns when each run has finished its step, or after this time. `/readyz` returns 503
     /// from now on. The next process that serves the journal resumes the runs.
     pub async fn drain(&self, grace: Duration) {
@@ -200,12 +215,12 @@ impl Service {
 
     /// Whether there are no tokens, so that everyone who reaches the router may start loops.
     pub fn is_open(&self) -> bool {
-        self.app.authorizer.is_open()
+        self.app.served().authorizer.is_open()
     }
 
     /// The names of the loops that it serves.
     pub fn loops(&self) -> Vec<String> {
-        self.app.folder.loops.keys().cloned().collect()
+        self.app.folder().loops.keys().cloned().collect()
     }
 
     /// The connections that a listener counts.

@@ -175,7 +175,8 @@ fn has_input(app: &App, name: &str, started: &Started, start: &Start) -> bool {
     if spelled(&given) == own {
         return true;
     }
-    let Some(offered) = app.folder.loops.get(name) else { return false };
+    let folder = app.folder();
+    let Some(offered) = folder.loops.get(name) else { return false };
     let now = clock::rfc3339(clock::wall_ms());
     bind(&offered.program, given, &now, &started.run_id).is_ok_and(|bound| spelled(&bound.input) == own)
 }

@@ -15,7 +15,8 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// Looks now, and from then on twice a day.
 pub fn watch(app: &Arc<App>) {
-    for (token, scope) in app.authorizer.scopes_of_other_loops(|name| app.folder.loops.contains_key(name)) {
+    let served = app.served();
+    for (token, scope) in served.authorizer.scopes_of_other_loops(|name| served.folder.loops.contains_key(name)) {
         tracing::warn!(token, scope, "the scope of a token names no loop of the folder");
     }
     let app: Weak<App> = Arc::downgrade(app);
@@ -23,7 +24,8 @@ pub fn watch(app: &Arc<App>) {
         async move {
             loop {
                 let Some(app) = app.upgrade().filter(|app| !app.scheduler.is_draining()) else { return };
-                for ExpiringToken { name, expires_at_ms, is_over } in app.authorizer.expiring(clock::wall_ms()) {
+                for ExpiringToken { name, expires_at_ms, is_over } in app.served().authorizer.expiring(clock::wall_ms())
+                {
                     let expires_at = rfc3339(expires_at_ms);
                     if is_over {
                         tracing::warn!(token = name, expires_at, "the token has expired: it is refused");

@@ -276,7 +276,7 @@ pub(super) async fn known(app: &App, run_id: &str, given: &str) -> Result<Answer
 fn holder(app: &App, run: &RunSummary) -> Option<String> {
     match &run.token {
         Some(starter) => Some(callback_of(starter)),
-        None => app.authorizer.is_open().then(|| CALLBACK.to_owned()),
+        None => app.served().authorizer.is_open().then(|| CALLBACK.to_owned()),
     }
 }
 

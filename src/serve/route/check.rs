@@ -33,7 +33,7 @@ fn judged(app: &App, text: &str) -> Result<Vec<Diagnostic>, ProblemDetails> {
     let texts = if read.kind == Some(DocumentKind::Project) {
         Texts::new(Source::new(REQUEST, text))
     } else {
-        app.folder.texts(text).map_err(ProblemDetails::diagnosed)?
+        app.folder().texts(text).map_err(ProblemDetails::diagnosed)?
     };
     let mut found = alone(&read, &Declared::default());
     found.extend(load::examine(&texts, read).diagnostics);

@@ -139,7 +139,7 @@ pub(in crate::serve) async fn started(
     waiting: &WaitQuery,
 ) -> Result<(String, Option<Arc<ActiveRun>>), ProblemDetails> {
     let StartOrder { program, root, start } = order;
-    let Some(engine) = app.runs.engine(&root).cloned() else {
+    let Some(engine) = app.runs.engine(&root) else {
         return Err(ProblemDetails::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "no_project",
@@ -168,7 +168,7 @@ pub(in crate::serve) async fn started(
 
 /// Checks that a caller may send agent requests.
 pub(super) fn may_compose(app: &App, caller: &Caller) -> Result<(), ProblemDetails> {
-    if app.folder.project.serve.agent_requests == AgentRequests::Off {
+    if app.folder().project.serve.agent_requests == AgentRequests::Off {
         let detail = "this server starts the folder's loops only: {\"loop\": NAME, \"input\": {...}}";
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "agent_requests_off", detail));
     }
@@ -180,7 +180,7 @@ pub(super) async fn composed(app: &Arc<App>, document: String, start: Start) -> 
     let app_of_job = Arc::clone(app);
     let compiled = move || -> Result<StartOrder, ProblemDetails> {
         request::check_allowed(&document::read(&Source::new(REQUEST, document.as_str())))?;
-        let loaded = app_of_job.folder.compile(&document)?;
+        let loaded = app_of_job.folder().compile(&document)?;
         Ok(StartOrder { program: loaded.program, root: loaded.root, start })
     };
     app.compiler.run_in_time(compiled).await?
@@ -208,8 +208,9 @@ fn of_loop(request: LoopRequest) -> (String, Start) {
 
 /// The order of a loop of the folder.
 fn offered(app: &App, name: &str, start: Start) -> Result<StartOrder, ProblemDetails> {
-    let Some(offered) = app.folder.loops.get(name) else {
-        let near = nearest(name, app.folder.loops.keys().map(String::as_str));
+    let folder = app.folder();
+    let Some(offered) = folder.loops.get(name) else {
+        let near = nearest(name, folder.loops.keys().map(String::as_str));
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         let detail = format!("there is no loop `{name}`{near}");
         return Err(ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, "no_such_loop", detail));

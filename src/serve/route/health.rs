@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::drive::clock;
 use crate::serve::app::{App, StoreReadiness};
 use crate::serve::{request, worker_folders};
+use crate::trace::units::rfc3339;
 
 /// The longest time for an answer of the store: who asks gives up after a second.
 const STORE_TIMEOUT: Duration = Duration::from_millis(750);
@@ -52,13 +53,18 @@ pub async fn ready(State(app): State<Arc<App>>) -> Response {
     } else {
         "missing"
     };
-    let folder = &app.folder.digest;
+    let served = app.served();
+    let folder = &served.folder.digest;
     let mut body = json!({ "status": word, "driven": driven, "queued": queued,
         "version": env!("CARGO_PKG_VERSION"), "folder": worker_folders::short(folder) });
     if let (Some(body), Some(sentence)) = (body.as_object_mut(), worker_folders::differing(&known.workers, folder)) {
         body.insert("other_folders".to_owned(), json!(sentence));
     }
-    let expiring = app.authorizer.expiring(clock::wall_ms()).len();
+    let expiring = served.authorizer.expiring(clock::wall_ms()).len();
+    if let (Some(body), Some(fault)) = (body.as_object_mut(), app.runs.current.fault()) {
+        // Anybody may read this: the log and the metrics' readers know why.
+        body.insert("reload_failed_since".to_owned(), json!(rfc3339(fault.since_ms)));
+    }
     if let (Some(body), true) = (body.as_object_mut(), expiring > 0) {
         body.insert("tokens_expiring".to_owned(), json!(expiring));
     }

@@ -24,6 +24,9 @@ use crate::trace::units::rfc3339;
 pub struct LoopList {
     /// By name.
     pub loops: Vec<LoopRow>,
+    /// Since when the folder has a fault and is served as it was, RFC 3339. The log says which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reload_failed_since: Option<String>,
 }
 
 /// A loop or a workflow of the folder.
@@ -113,12 +116,14 @@ pub async fn loops(State(app): State<Arc<App>>) -> Result<Response, ProblemDetai
             .filter(|switch| switch.is_off)
             .map(|switch| DisabledLoop { since: rfc3339(switch.at_ms), reason: switch.reason.clone() }),
     };
-    let mut loops: Vec<LoopRow> = app.folder.loops.iter().map(row).collect();
+    let folder = app.folder();
+    let mut loops: Vec<LoopRow> = folder.loops.iter().map(row).collect();
     for row in &mut loops {
         if let Some(schedule) = &mut row.schedule {
             let run = schedules::waits_for(&app, &row.name, clock::wall_ms()).await?;
             schedule.waits_for = run.map(|run| WaitedRun { agent_run_id: run.run_id, status: run.status });
         }
     }
-    Ok(json(StatusCode::OK, &LoopList { loops }))
+    let reload_failed_since = app.runs.current.fault().map(|fault| rfc3339(fault.since_ms));
+    Ok(json(StatusCode::OK, &LoopList { loops, reload_failed_since }))
 }

@@ -50,9 +50,17 @@ pub async fn metrics(
     };
     let (unknown_connections, known_connections) = app.connections.count();
     let (driven, event_streams) = (app.scheduler.driven(), app.quotas.event_streams());
-    let tokens_expiring = app.authorizer.expiring(clock::wall_ms()).len();
-    let store = store.as_deref();
-    let now = GaugeValues { driven, store, event_streams, tokens_expiring, unknown_connections, known_connections };
+    let tokens_expiring = app.served().authorizer.expiring(clock::wall_ms()).len();
+    let (store, reload_failed) = (store.as_deref(), app.runs.current.fault().is_some());
+    let now = GaugeValues {
+        driven,
+        store,
+        event_streams,
+        tokens_expiring,
+        reload_failed,
+        unknown_connections,
+        known_connections,
+    };
     let text = app.metrics.text(&now).map_err(|error| {
         let detail = format!("the answer can't be written: {error}");
         ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)

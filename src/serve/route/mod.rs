@@ -57,9 +57,9 @@ pub use resume::ResumeRequest;
 pub use retry::RetryRequest;
 pub use status::StatusQuery;
 pub use step_decision::ApprovalRequest;
+pub use switch::{SwitchRequest, SwitchedLoop};
 pub use usage::UsageQuery;
 pub use workers::WorkerList;
-pub use switch::{SwitchRequest, SwitchedLoop};
 pub use workflow::{AcceptedRun, WorkflowRequest, WorkflowStatus};
 
 /// The scopes that may start runs. The kind of run decides which of the two is needed.

@@ -105,7 +105,8 @@ async fn order(
         return execute::composed(app, request.text.to_string(), start).await;
     }
     let file = main.map(|main| main.file.as_str());
-    let offered = app.folder.loops.values();
+    let folder = app.folder();
+    let offered = folder.loops.values();
     let mut offered = offered.filter(|offered| offered.program.sources.first().map(|source| &*source.name) == file);
     let Some(offered) = offered.next() else {
         let detail = "the loop of this run is not one of the folder any more";

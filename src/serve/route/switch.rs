@@ -77,8 +77,9 @@ async fn switch(
     if reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON_CHARACTERS) {
         return Err(ProblemDetails::bad_request(format!("`reason` has at most {MAX_REASON_CHARACTERS} characters")));
     }
-    if !app.folder.loops.contains_key(&name) {
-        let near = nearest(&name, app.folder.loops.keys().map(String::as_str));
+    let folder = app.folder();
+    if !folder.loops.contains_key(&name) {
+        let near = nearest(&name, folder.loops.keys().map(String::as_str));
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         let detail = format!("there is no loop `{name}`{near}");
         return Err(ProblemDetails::new(StatusCode::NOT_FOUND, "no_such_loop", detail));

@@ -94,8 +94,9 @@ pub async fn execute(
 
 fn order(app: &App, name: &str, start: Start) -> Result<StartOrder, ProblemDetails> {
     let no_such = |detail| Err(ProblemDetails::new(StatusCode::NOT_FOUND, "no_such_workflow", detail));
-    let Some(offered) = app.folder.loops.get(name) else {
-        let flows = app.folder.loops.iter().filter(|(_, offered)| offered.program.is_flow());
+    let folder = app.folder();
+    let Some(offered) = folder.loops.get(name) else {
+        let flows = folder.loops.iter().filter(|(_, offered)| offered.program.is_flow());
         let near = nearest(name, flows.map(|(name, _)| name.as_str()));
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return no_such(format!("there is no workflow `{name}`{near}"));

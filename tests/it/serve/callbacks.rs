@@ -181,7 +181,8 @@ fn a_store_that_can_t_be_read_for_a_moment_keeps_no_result_back() {
     let served = served(&place, journal.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let offered = &served.folder.loops["test"];
+        let folder = served.folder();
+        let offered = &folder.loops["test"];
         let engine = served.runs.engine(&offered.root).unwrap();
         let start = Start { callback_url: Some(hook.url()), ..Start::default() };
         let Begin::New(started) = engine.begin(&offered.program, start).await.unwrap() else { panic!("it is new") };

@@ -84,7 +84,7 @@ fn an_agent_request_needs_a_scope_of_its_own_and_that_one_starts_no_loop() {
         assert_eq!((send(own, own).status, send(own, own).json()["status"].clone()), (200, json!("completed")));
         let refused = send(own, 1 - own);
         assert_eq!((refused.status, refused.code()), (403, "forbidden".to_owned()), "{refused:?}");
-        let lacks = format!("the token lacks the scope `{}`", ["compose", "run"][own]);
+        let lacks = format!("the token lacks the scope `{}`", ["compose", "run` or `run:test"][own]);
         assert_eq!(refused.json()["detail"], lacks);
     }
 }

@@ -90,7 +90,8 @@ fn of_a_long_run_no_more_is_read_ahead_of_a_reader_than_a_piece_and_he_gets_all_
     let served = served(&place, Arc::clone(&counting) as Arc<dyn Journal>);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let received = runtime.block_on(async {
-        let offered = &served.folder.loops["test"];
+        let folder = served.folder();
+        let offered = &folder.loops["test"];
         let engine = served.runs.engine(&offered.root).unwrap();
         let finished = engine.run(&offered.program, Start::default(), Watch::default()).await.unwrap();
         let opened = Feed::new(Arc::clone(&served), finished.run_id(), WantedEvents::default()).await;

@@ -11,7 +11,10 @@ use loopctl::engine::blob::Blob;
 use loopctl::engine::outcome::Status;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
-    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
+    LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
+    Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision,
+    StoreError, Ticket, Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};

@@ -61,6 +61,8 @@ mod quarantine;
 mod queue;
 mod readers;
 mod readiness;
+#[cfg(unix)]
+mod reloads;
 mod reminders;
 mod required_secrets;
 mod reruns;

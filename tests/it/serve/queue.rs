@@ -90,7 +90,8 @@ fn a_start_while_the_server_stops_reports_that_the_run_is_left() {
     let served = served(&place, Arc::new(MemoryJournal::new()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let settled = runtime.block_on(async {
-        let offered = &served.folder.loops["test"];
+        let folder = served.folder();
+        let offered = &folder.loops["test"];
         let engine = served.runs.engine(&offered.root).unwrap();
         let Begin::New(started) = engine.begin(&offered.program, Start::default()).await.unwrap() else {
             panic!("it is new")

@@ -1,7 +1,9 @@
 //! The end of a server, orderly and not: no run is lost, none is doubled.
 
 use std::collections::BTreeMap;
+use std::process::Stdio;
 
+use nix::pty::{OpenptyResult, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
@@ -126,7 +128,10 @@ fn the_end_of_its_terminal_lets_a_server_end_in_order() {
     let held = gate.clone();
     let tools = Server::with(move |_, _| Answer::json(&json!({})).behind(&held));
     let place = acting(&tools.url(), 1, 0);
-    let server = Serving::start(&place, &[]);
+    let OpenptyResult { master: _terminal, slave } = openpty(None, None).unwrap();
+    let mut command = place.command(&["serve", ".", "--listen", "127.0.0.1:0"]);
+    command.stdin(Stdio::from(slave));
+    let server = Serving::started_unread(command);
     assert_eq!(server.execute("?async=true", json!({ "loop": "test", "input": { "n": 1 } })).status, 202);
     tools.wait_for(1);
     kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGHUP).unwrap();

@@ -215,12 +215,9 @@ impl Engine {
         {
             (start.org, start.token) = (caller.org, caller.token.map(String::from));
         }
-        let loop_name = started.loop_name.clone();
-        let session = started.session.clone();
-        let event = Event {
-            at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 },
-            kind: EventKind::Started(Box::new(started)),
-        };
+        let (loop_name, session) = (started.loop_name.clone(), started.session.clone());
+        let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
+        let event = Event { at, kind: EventKind::Started(Box::new(started)) };
         let (at_ms, text, texts) = (event.at.wall_ms, written(&event)?, event.kind.texts());
         // A run that can't start leaves nothing in the store.
         let mut state = State::new(program);

@@ -181,6 +181,7 @@ impl Import {
             status_record: Some(record),
             search_text: Some(described.search_text),
             title: Some(described.title),
+            audit: None,
         };
         if self.continues { new } else { new.to_imported() }
     }

@@ -21,7 +21,10 @@ use super::lease_clock::Clock;
 use super::log::Log;
 use super::store_name::StoreKind;
 use super::{
-    Append, AuditFilter, AuditLine, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun, Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision, StatusRecord, StoreError, Ticket, Worker, failpoint, search_text,
+    Append, AuditFilter, AuditLine, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun,
+    Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare,
+    QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns,
+    ScheduledRun, ServedSchedules, SettledDecision, StatusRecord, StoreError, Ticket, Worker, failpoint, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;

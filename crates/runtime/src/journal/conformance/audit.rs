@@ -94,8 +94,8 @@ pub(super) fn lines_are_found_by_what_they_say_and_stay_when_their_run_is_pruned
         ..StatusRecord::new(Status::Running, 0)
     };
     wait(journal.append(Append { status_record: Some(ended), release: true, ..event("r-1", fence, 1) })).unwrap();
-    let statuses = vec![Status::Completed];
-    assert_eq!(wait(journal.prune(PruneQuery { before_ms: 9_000, statuses, most: 9, dry_run: false })).unwrap(), 1);
+    let which = PruneQuery::all_before(9_000, vec![Status::Completed]);
+    assert_eq!(wait(journal.prune(which)).unwrap(), 1);
     assert_eq!(filtered(AuditFilter { run_id: Some("r-1".to_owned()), ..AuditFilter::default() }), ["ann"]);
 }
 

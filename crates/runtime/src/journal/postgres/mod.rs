@@ -49,7 +49,10 @@ use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
 use super::store_name::StoreKind;
 use super::{
-    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, Worker, failpoint,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
+    LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
+    Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision,
+    StoreError, Ticket, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 

@@ -1,0 +1,91 @@
+//! Reads the served folder again: loops, tokens, the project file and secrets are replaced together, or not at all.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+use super::app::App;
+use super::authorizer::Authorizer;
+use super::folder::Folder;
+use super::folder_files::FolderFiles;
+use super::live_folder::{LiveFolder, ReloadFault};
+use super::run_store;
+use super::worker_folders::short;
+use crate::drive::{clock, requirements};
+
+/// The interval of the looks at the files of a folder that is watched.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Reads the folder again, of a server at this address. Runs that are under way keep their documents; a folder with a fault is not served, and the one
+/// before it is.
+///
+/// # Errors
+/// Why the folder is served as it was, in lines.
+pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), String> {
+    // One at a time: the last one that was asked for reads what is there last.
+    let _one = app.reloading.lock().await;
+    let path = app.folder().given.clone();
+    let read = tokio::task::spawn_blocking(move || Folder::read(&path).map_err(|fault| fault.to_string())).await;
+    let read = read.unwrap_or_else(|_| Err("the folder could not be read".to_owned()));
+    match read.and_then(|folder| checked(app, folder)) {
+        Ok(served) => {
+            let (digest, loops) = (served.folder.digest.clone(), served.folder.loops.len());
+            app.runs.replace_folder(served);
+            if let Err(fault) =
+                app.runs.journal.introduce(&digest, address.map(|address| address.to_string()).as_deref()).await
+            {
+                tracing::error!(code = fault.code(), "which folder is served can't be stored: {fault}");
+            }
+            tracing::info!(loops, folder = short(&digest), "the folder was read again");
+            Ok(())
+        }
+        Err(why) => {
+            app.runs.current.refuse(ReloadFault { since_ms: clock::wall_ms(), why: why.clone() });
+            tracing::error!("the folder was read again, and is served as it was: {why}");
+            Err(why)
+        }
+    }
+}
+
+/// The folder, if it can be served in the place of the one before.
+fn checked(app: &App, folder: Folder) -> Result<LiveFolder, String> {
+    let authorizer = Authorizer::new(&folder.project.serve)?;
+    if authorizer.is_open() && !app.served().authorizer.is_open() {
+        return Err("it has no tokens any more: everybody who reaches the server could start loops".to_owned());
+    }
+    let served = LiveFolder::new(folder, authorizer, &app.engine_parts);
+    let missing = run_store::missing(&served);
+    if missing.is_empty() { Ok(served) } else { Err(requirements::sentence(&missing)) }
+}
+
+/// Reads the folder again whenever its documents or its project file have changed, until the server stops.
+pub fn watch(app: &Arc<App>, address: Option<SocketAddr>) {
+    let app: Weak<App> = Arc::downgrade(app);
+    tokio::spawn(
+        async move {
+            let mut changed: Option<FolderFiles> = None;
+            let mut tried: Option<FolderFiles> = None;
+            loop {
+                let Some(app) = app.upgrade().filter(|app| !app.scheduler.is_draining()) else { return };
+                let folder = app.folder();
+                let path = folder.given.clone();
+                let Ok(files) = tokio::task::spawn_blocking(move || FolderFiles::of(&path)).await else { return };
+                // An editor may still be writing: a change counts when the next look finds nothing more.
+                if files == folder.files || tried.as_ref() == Some(&files) {
+                    changed = None;
+                } else if changed.as_ref() == Some(&files) {
+                    (tried, changed) = (Some(files), None);
+                    // Why it failed is in the log.
+                    drop(reload(&app, address).await);
+                } else {
+                    changed = Some(files);
+                }
+                drop(app);
+                tokio::time::sleep(WATCH_INTERVAL).await;
+            }
+        }
+        .boxed(),
+    );
+}
