@@ -12,6 +12,8 @@ mod provider;
 #[cfg(feature = "otel")]
 mod provider;
 #[cfg(feature = "otel")]
+mod settings;
+#[cfg(feature = "otel")]
 mod spans;
 
 pub use self::provider::Telemetry;

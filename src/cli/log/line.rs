@@ -111,8 +111,7 @@ impl LogLine {
 
     fn text(&self) -> String {
         let Self { level, target, message, .. } = self;
-        // A message can't look as if it had fields.
-        let message = message.replace("=\"", "=\\\"");
+        let message = without_fields(message);
         let mut line = format!("{} {level:>5} {target}: {}", rfc3339(self.at_ms), escape::line(&message));
         for (name, value) in &self.fields.0 {
             let _ = match value {
@@ -195,6 +194,22 @@ impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         self.put(field, gate(&format!("{value:?}")).into());
     }
+}
+
+/// A message that can't look as if it had fields: after a word, `=` is written as `\\=`.
+fn without_fields(message: &str) -> String {
+    let mut text = String::with_capacity(message.len());
+    // Whether a blank, and then letters of a name alone, come before.
+    let (mut after_blank, mut in_name) = (true, false);
+    for sign in message.chars() {
+        if sign == '=' && in_name {
+            text.push('\\');
+        }
+        in_name = (after_blank || in_name) && (sign.is_ascii_lowercase() || sign == '_');
+        after_blank = sign.is_whitespace();
+        text.push(sign);
+    }
+    text
 }
 
 /// A text of a document, a provider, a tool or a tenant as the log may hold it: bounded, and with secrets hidden.

@@ -2,32 +2,30 @@
 //! another thread, and dropped at the end after a time limit.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use opentelemetry::KeyValue;
-use opentelemetry::trace::{SpanContext, TracerProvider as _};
+use opentelemetry::trace::{Span as _, SpanContext, TracerProvider as _};
 use opentelemetry_otlp::{MetricExporter, RetryPolicy, SpanExporter, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
 
 use super::contexts::{self, TraceContexts};
-use super::exporter::CollectorClient;
+use super::exporter::{CollectorClient, CountingExporter, SpanCounts};
 use super::instruments::Instruments;
+use super::settings;
 use super::spans::RunSpans;
 use super::{ENDPOINT, METRICS_ENDPOINT, SPANS_ENDPOINT, TracedProcess, is_true, names_collector, variable};
 use crate::drive::run_meter::{RunMeter, RunMeters, TraceContext};
 use crate::engine::state::RunHeader;
 use crate::program::Program;
+use crate::trace::Redaction;
 
 /// The longest time that the end of a process waits for a collector.
 const AT_MOST: Duration = Duration::from_secs(2);
 /// The conventions' own switch for content: prompts, thoughts, inputs and results.
 const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
-/// The protocols of OTLP: one is spoken here.
-const PROTOCOLS: [&str; 3] =
-    ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"];
-const PROTOCOL: &str = "http/protobuf";
 
 /// Sends spans and metrics of runs.
 pub struct Telemetry {
@@ -48,6 +46,18 @@ pub struct TracedRuns {
     pub contexts: TraceContexts,
     /// What the process is a step of.
     pub parent: Option<SpanContext>,
+    /// The spans that ended, and those that were sent.
+    pub counts: Arc<SpanCounts>,
+}
+
+impl TracedRuns {
+    /// Ends a span.
+    pub fn end(&self, mut span: Span, at: SystemTime) {
+        if span.span_context().is_sampled() {
+            self.counts.add();
+        }
+        span.end_with_timestamp(at);
+    }
 }
 
 impl Telemetry {
@@ -56,16 +66,16 @@ impl Telemetry {
         if !names_collector() {
             return Ok(None);
         }
-        let none = |error: &dyn std::fmt::Display| format!("no spans are sent: {error}");
-        for name in PROTOCOLS {
-            if let Some(other) = variable(name).filter(|protocol| protocol != PROTOCOL) {
-                return Err(none(&format!("{name} is `{}`: loopctl sends {PROTOCOL} only", other.escape_debug())));
-            }
-        }
+        // An address may have a password in it.
+        let none = |error: &dyn std::fmt::Display| {
+            format!("no spans are sent: {}", Redaction::default().text(&error.to_string()))
+        };
+        settings::judge().map_err(|why| none(&why))?;
         let wants = |endpoint: &str, exporter: &str| {
             (variable(ENDPOINT).is_some() || variable(endpoint).is_some())
-                && variable(exporter).is_none_or(|exporter| exporter != "none")
+                && variable(exporter).is_none_or(|exporter| !exporter.eq_ignore_ascii_case("none"))
         };
+        let counts = Arc::new(SpanCounts::new());
         // A command that has ended does not wait for a collector to come back.
         let retry = match process {
             TracedProcess::Command => RetryPolicy::disabled(),
@@ -75,7 +85,8 @@ impl Telemetry {
         let tracers = if wants(SPANS_ENDPOINT, "OTEL_TRACES_EXPORTER") {
             let exporter =
                 SpanExporter::builder().with_http().with_http_client(client.clone()).with_retry_policy(retry.clone());
-            let exporter = exporter.build().map_err(|error| none(&error))?;
+            let inner = exporter.build().map_err(|error| none(&error))?;
+            let exporter = CountingExporter { inner, counts: Arc::clone(&counts) };
             Some(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource()).build())
         } else {
             None
@@ -98,6 +109,7 @@ impl Telemetry {
             content: is_true(CONTENT),
             contexts: TraceContexts::default(),
             parent,
+            counts,
         };
         Ok(Some(Self { traced: Arc::new(traced), tracers, meters }))
     }
@@ -110,7 +122,7 @@ impl Telemetry {
 
     /// Sends the rest, and waits at most two seconds for that.
     pub async fn finish(self) {
-        let Self { tracers, meters, .. } = self;
+        let Self { tracers, meters, traced } = self;
         let spans = tokio::task::spawn_blocking(move || {
             tracers.map(|tracers| tracers.shutdown_with_timeout(AT_MOST)).is_some_and(|sent| sent.is_ok())
         });
@@ -119,6 +131,7 @@ impl Telemetry {
         });
         // What was not sent has a line in the log.
         drop(tokio::time::timeout(AT_MOST, async { tokio::join!(spans, metrics) }).await);
+        traced.counts.finish();
     }
 }
 
@@ -142,8 +155,8 @@ struct Traced(Arc<TracedRuns>);
 
 impl RunMeters for Traced {
     fn created(&self, run: &RunHeader, within: Option<&TraceContext>) {
-        if let Some(within) = within {
-            self.0.contexts.asked(&run.run_id, within);
+        if self.0.tracer.is_some() && run.caller.is_none() {
+            self.0.contexts.created(&run.run_id, within, run.started_by.as_deref());
         }
     }
 

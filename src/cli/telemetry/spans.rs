@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use opentelemetry::trace::{Span as _, SpanContext, SpanKind, Status as SpanStatus, TraceContextExt as _, Tracer as _};
+use opentelemetry::trace::{
+    Event, Span as _, SpanContext, SpanKind, Status as SpanStatus, TraceContextExt as _, Tracer as _,
+};
 use opentelemetry::{Array, Context, KeyValue, StringValue, Value as AttributeValue};
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 use serde_json::{Value, json};
@@ -61,12 +63,21 @@ struct OpenRun {
     /// The address of the step of a workflow that it is.
     step_at: Option<String>,
     span: Option<Span>,
-    chat: Option<(Span, SystemTime)>,
+    /// When this part of it began: no span of it begins before.
+    began: SystemTime,
+    chat: Option<OpenChat>,
     /// The model that gave the reply that is reported next.
     replied_by: Option<String>,
     tools: HashMap<CallId, (Span, SystemTime)>,
     /// The open steps of a workflow, by their addresses.
     steps: HashMap<String, Span>,
+}
+
+/// A request to the model. Its span is made when it is over: then it is known who replied.
+struct OpenChat {
+    asked_at: SystemTime,
+    /// The failed attempts.
+    retries: Vec<Event>,
 }
 
 impl RunSpans {
@@ -76,14 +87,14 @@ impl RunSpans {
             let id = model.model.clone().unwrap_or_else(|| name.clone());
             (name.clone(), TracedModel { id, provider: model.provider.facts().span_name })
         });
+        let asked = traced.contexts.asked(&run.run_id);
         let parent = match &run.caller {
             Some(caller) => {
                 let at = caller.at.clone().unwrap_or_else(|| caller.call.to_string());
                 traced.contexts.of_call(&caller.run_id, &at)
             }
-            None => traced.contexts.of_request(&run.run_id),
+            None => asked.parent,
         };
-        let starter = run.started_by.as_ref().and_then(|starter| traced.contexts.of_run(starter));
         let run = OpenRun {
             run_id: run.run_id.clone(),
             loop_name: run.loop_name.clone(),
@@ -93,9 +104,10 @@ impl RunSpans {
             is_scripted: run.scripted,
             redact: Redaction::new(&program.project.redact),
             parent: parent.or_else(|| traced.parent.clone()),
-            starter,
+            starter: asked.starter,
             step_at: run.caller.as_ref().and_then(|caller| caller.at.clone()),
             span: None,
+            began: UNIX_EPOCH,
             chat: None,
             replied_by: None,
             tools: HashMap::new(),
@@ -126,7 +138,9 @@ impl RunMeter for RunSpans {
         }
     }
 
-    fn ended(&self, _ending: &Ending) {}
+    fn ended(&self, _ending: &Ending) {
+        self.traced.contexts.forget(&self.run().run_id);
+    }
 
     fn stored(&self, _time: Duration) {}
 }
@@ -159,12 +173,12 @@ impl OpenRun {
                 }
             }
             Notice::RunResumed { .. } => self.begin(traced, now),
-            Notice::ModelAsked { .. } => self.ask(traced, now),
+            Notice::ModelAsked { .. } => self.ask(now),
             Notice::ModelRetried { attempt, reason, delay_ms, .. } => {
                 // A server's message may repeat the request.
                 let reason = content.then(|| self.redact.text(reason).into_owned());
-                if let Some((chat, _)) = &mut self.chat {
-                    chat.add_event_with_timestamp("retry", now, retry_facts(*attempt, *delay_ms, reason));
+                if let Some(chat) = &mut self.chat {
+                    chat.retries.push(Event::new("retry", now, retry_facts(*attempt, *delay_ms, reason), 0));
                 }
             }
             Notice::ToolRetried { call, at, attempt, error, delay_ms, .. } => {
@@ -216,27 +230,24 @@ impl OpenRun {
         }
         let span = builder.start_with_context(tracer, &parent);
         traced.contexts.begin(&self.run_id, span.span_context().clone());
+        self.began = now;
         self.span = Some(span);
     }
 
     /// A span below that of the run.
-    fn child(&self, tracer: &SdkTracer, name: String, attributes: Vec<KeyValue>, now: SystemTime) -> Span {
-        let parent = self
-            .span
-            .as_ref()
-            .map_or_else(Context::new, |run| Context::new().with_remote_span_context(run.span_context().clone()));
+    fn child(&self, tracer: &SdkTracer, name: String, attributes: Vec<KeyValue>, began: SystemTime) -> Span {
         let builder = tracer.span_builder(name).with_kind(SpanKind::Internal);
-        builder.with_attributes(attributes).with_start_time(now).start_with_context(tracer, &parent)
+        builder.with_attributes(attributes).with_start_time(began).start_with_context(tracer, &self.below())
     }
 
-    fn ask(&mut self, traced: &TracedRuns, now: SystemTime) {
+    fn ask(&mut self, now: SystemTime) {
         self.replied_by = None;
-        let Some(tracer) = &traced.tracer else { return };
-        let model = self.asked(&self.model);
-        let parent = self
-            .span
-            .as_ref()
-            .map_or_else(Context::new, |run| Context::new().with_remote_span_context(run.span_context().clone()));
+        self.chat = Some(OpenChat { asked_at: now, retries: Vec::new() });
+    }
+
+    /// The span of a request to this model.
+    fn chat_span(&self, traced: &TracedRuns, chat: OpenChat, model: &TracedModel) -> Option<Span> {
+        let tracer = traced.tracer.as_ref()?;
         let attributes = vec![
             KeyValue::new("gen_ai.operation.name", "chat"),
             KeyValue::new("gen_ai.provider.name", model.provider),
@@ -244,8 +255,14 @@ impl OpenRun {
             KeyValue::new("gen_ai.conversation.id", self.run_id.clone()),
         ];
         let builder = tracer.span_builder(format!("chat {}", model.id)).with_kind(SpanKind::Client);
-        let span = builder.with_attributes(attributes).with_start_time(now).start_with_context(tracer, &parent);
-        self.chat = Some((span, now));
+        let builder = builder.with_attributes(attributes).with_start_time(chat.asked_at).with_events(chat.retries);
+        Some(builder.start_with_context(tracer, &self.below()))
+    }
+
+    /// What is below the run.
+    fn below(&self) -> Context {
+        let of_run = |run: &Span| Context::new().with_remote_span_context(run.span_context().clone());
+        self.span.as_ref().map_or_else(Context::new, of_run)
     }
 
     fn replied(&mut self, traced: &TracedRuns, notice: &Notice, now: SystemTime) {
@@ -257,18 +274,19 @@ impl OpenRun {
         };
         let replied_by = self.replied_by.take();
         let model = self.asked(replied_by.as_deref().unwrap_or(&self.model));
+        // A fork reports the replies that it was given: nobody was asked.
+        let Some(chat) = self.chat.take() else { return };
         if let Some(instruments) = &traced.instruments {
             instruments.asked(&model, Duration::from_millis(*duration_ms).as_secs_f64(), None);
         }
-        let Some((mut chat, _)) = self.chat.take() else { return };
-        // A fallback may have replied.
-        chat.update_name(format!("chat {}", model.id));
-        chat.set_attribute(KeyValue::new("gen_ai.provider.name", model.provider));
-        chat.set_attribute(KeyValue::new("gen_ai.request.model", model.id.clone()));
+        let Some(mut chat) = self.chat_span(traced, chat, &model) else { return };
         chat.set_attributes(usage.iter().flat_map(used));
         let reasons = Array::String(vec![StringValue::from(finish_reason(*finish))]);
         chat.set_attribute(KeyValue::new("gen_ai.response.finish_reasons", AttributeValue::Array(reasons)));
-        chat.set_attribute(KeyValue::new("gen_ai.response.model", response_model.clone().unwrap_or(model.id)));
+        // What a provider calls its model is its own text.
+        let named = response_model.as_ref().filter(|name| !name.chars().any(char::is_control));
+        let named = named.map(|name| self.redact.text(name).into_owned());
+        chat.set_attribute(KeyValue::new("gen_ai.response.model", named.unwrap_or(model.id)));
         if let Some(first) = time_to_first_token_ms {
             let first = Duration::from_millis(*first).as_secs_f64();
             chat.set_attribute(KeyValue::new("gen_ai.request.stream", true));
@@ -277,7 +295,7 @@ impl OpenRun {
         if traced.content {
             chat.set_attribute(KeyValue::new("gen_ai.output.messages", self.message("assistant", thought)));
         }
-        chat.end_with_timestamp(now);
+        traced.end(chat, now);
     }
 
     fn called(&mut self, traced: &TracedRuns, call: CallId, action: &str, input: &Value, now: SystemTime) {
@@ -331,10 +349,11 @@ impl OpenRun {
         if let Some(error) = &record.error {
             failed(&mut span, error.code.clone());
         }
-        span.end_with_timestamp(now);
+        traced.end(span, now);
     }
 
-    /// The span of a step that is reported when it has ended: a loop over items, and the run of an agent that could not start.
+    /// The span of a step that is reported when it has ended: a loop over items, a call that waited for an approval in an earlier part
+    /// of the run, and the run of an agent that could not start.
     fn late_span(&self, traced: &TracedRuns, record: &StepRecord, now: SystemTime) -> Option<Span> {
         let tracer = traced.tracer.as_ref()?;
         let began = record
@@ -360,9 +379,15 @@ impl OpenRun {
                 attributes.push(KeyValue::new("gen_ai.operation.name", "invoke_agent"));
                 format!("invoke_agent {}", record.at)
             }
-            None => return None,
+            None if matches!(record.kind.as_str(), AGENT_STEP | "PbotApproval" | "PbotForm") => return None,
+            None => {
+                let input = record.input.as_deref().unwrap_or(&Value::Null);
+                attributes.extend(self.call_attributes(traced, &record.kind, &record.at, input));
+                format!("execute_tool {}", record.kind)
+            }
         };
-        Some(self.child(tracer, name, attributes, began.unwrap_or(now)))
+        // Its begin in an earlier part of the run is that of another span.
+        Some(self.child(tracer, name, attributes, began.unwrap_or(now).max(self.began)))
     }
 
     /// The observations of a turn are reported together: a call ended when its own duration was over.
@@ -377,8 +402,9 @@ impl OpenRun {
         if let Some(fault) = &entry.error {
             failed(&mut span, self.redact.text(&fault_kind(&fault.class)).into_owned());
         }
-        let duration = Duration::from_millis(entry.duration_ms);
-        span.end_with_timestamp(began.checked_add(duration).map_or(now, |end| end.min(now)));
+        // The time is in whole milliseconds, cut: a run below may end within the last one.
+        let duration = Duration::from_millis(entry.duration_ms.saturating_add(1));
+        traced.end(span, began.checked_add(duration).map_or(now, |end| end.min(now)));
     }
 
     /// The driver leaves the run: open spans end with its status, or without one if it was cut off.
@@ -386,29 +412,42 @@ impl OpenRun {
         let status = end.map(|(status, _)| status);
         let why = end.and_then(|(_, termination)| written(&termination));
         let is_error = !matches!(status, Some(Status::Paused) | None);
-        if let Some((mut chat, began)) = self.chat.take() {
+        if let Some(chat) = self.chat.take() {
+            // A run may pause because its model did not reply.
+            let is_error = is_error || matches!(end, Some((_, Termination::ModelError)));
             let error = why.clone().filter(|_| is_error);
+            let model = self.asked(&self.model);
             if let (Some(instruments), Some(_)) = (&traced.instruments, &error) {
-                let seconds = now.duration_since(began).unwrap_or_default().as_secs_f64();
-                instruments.asked(&self.asked(&self.model), seconds, error.clone());
+                let seconds = now.duration_since(chat.asked_at).unwrap_or_default().as_secs_f64();
+                instruments.asked(&model, seconds, error.clone());
             }
-            error.into_iter().for_each(|error| failed(&mut chat, error));
-            chat.end_with_timestamp(now);
+            if let Some(mut chat) = self.chat_span(traced, chat, &model) {
+                error.into_iter().for_each(|error| failed(&mut chat, error));
+                traced.end(chat, now);
+            }
         }
-        let tools = self.tools.drain().map(|(_, (span, _))| span).chain(self.steps.drain().map(|(_, span)| span));
-        for mut span in tools {
+        let tools: Vec<Span> = self.tools.drain().map(|(_, (span, _))| span).collect();
+        let steps: Vec<(String, Span)> = self.steps.drain().collect();
+        let steps = steps.into_iter().map(|(at, mut span)| {
+            if status == Some(Status::Paused) {
+                // It waits for a human: nothing was called.
+                span.update_name(format!("question {at}"));
+                span.set_attribute(KeyValue::new("loopctl.status", Status::Paused.word()));
+            }
+            span
+        });
+        for mut span in tools.into_iter().chain(steps) {
             why.clone().filter(|_| is_error).into_iter().for_each(|error| failed(&mut span, error));
-            span.end_with_timestamp(now);
+            traced.end(span, now);
         }
         let Some(mut run) = self.span.take() else { return };
-        let has_ended = matches!(status, Some(Status::Completed | Status::Failed | Status::Cancelled));
-        traced.contexts.end(&self.run_id, run.span_context(), has_ended);
+        traced.contexts.end(&self.run_id, run.span_context());
         run.set_attributes(status.map(|status| KeyValue::new("loopctl.status", status.word())));
         run.set_attributes(why.clone().map(|why| KeyValue::new("loopctl.termination", why)));
         if status == Some(Status::Failed) {
             failed(&mut run, why.unwrap_or_default());
         }
-        run.end_with_timestamp(now);
+        traced.end(run, now);
     }
 
     fn set(&mut self, name: &'static str, value: String) {

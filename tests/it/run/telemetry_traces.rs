@@ -123,6 +123,20 @@ fn what_is_no_trace_context_starts_a_trace_and_a_declared_one_is_kept() {
 }
 
 #[test]
+fn a_state_that_no_header_can_have_fails_no_call() {
+    let (collector, tools) = (collector(), Server::with(|_, _| Answer::json("{}")));
+    let place = place(&tools, json!({}));
+    let within = parent();
+    let env = [(ENDPOINT, collector.url()), ("TRACEPARENT", within), ("TRACESTATE", "vendor=a\tb".to_owned())];
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let ran = place.call_with(&RUN, &env);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let [asked] = &tools.requests()[..] else { panic!("one request: {ran:#?}") };
+    assert!(asked.header("traceparent").is_some_and(|parent| parent.contains(TRACE)), "{asked:?}");
+    assert_eq!(asked.header("tracestate"), None);
+}
+
+#[test]
 fn without_a_collector_no_request_has_a_trace() {
     let tools = Server::with(|_, _| Answer::json("{}"));
     let place = place(&tools, json!({}));
@@ -224,10 +238,92 @@ fn tokens_and_durations_are_metrics_and_equal_what_the_run_used() {
 }
 
 #[test]
+fn a_step_that_was_approved_has_the_span_of_its_call_in_the_part_that_makes_it() {
+    let (collector, tools) = (collector(), Server::with(|_, _| Answer::json("{}")));
+    let place = Place::new();
+    let pay = web("pay", &format!("{}/pay", tools.url()), json!({ "http_method": "POST", "requires_approval": true }));
+    place.json("actions/pay.json", &json!([pay]));
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.items",
+        "item_variable_name": "one", "actions_to_execute": [{ "id": "pay", "type": "pay", "properties": {} }] } });
+    place.json("loop.json", &json!({ "name": "w", "definition": { "actions": [each] } }));
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    let url = collector.url();
+    let env = [(ENDPOINT, url.as_str())];
+    let ran = place.call_with(&["run", "loop.json", "--run-id", "r", "--input", "items=[1]", "--output", "json"], &env);
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let paused = spans(&collector);
+    assert_eq!(attributes(named(&paused, "question each.0.pay"))["loopctl.status"], "paused");
+    assert!(paused.iter().all(|span| !span.name.starts_with("execute_tool")), "nothing was called");
+    let ran = place.call_with(&["resume", "r", "--at", "each.0.pay", "--approve", "--output", "json"], &env);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let all = spans(&collector);
+    let resumed = &all[paused.len()..];
+    let run = named(resumed, "invoke_workflow w");
+    let call = named(resumed, "execute_tool pay");
+    assert_eq!(attributes(call)["gen_ai.tool.call.id"], "each.0.pay");
+    assert_eq!(tools.requests().len(), 1);
+    for span in resumed {
+        assert!(span.start_time_unix_nano >= run.start_time_unix_nano, "{} begins before its run", span.name);
+        assert!(span.end_time_unix_nano <= run.end_time_unix_nano, "{} ends after its run", span.name);
+    }
+}
+
+#[test]
+fn a_fork_measures_the_requests_alone_that_it_made() {
+    let (collector, tools) = (collector(), Server::with(|_, _| Answer::json("{}")));
+    let place = place(&tools, json!({}));
+    let ran = place.call(&["run", "loop.json", "--run-id", "r", "--output", "json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let ran = place.call_with(&["fork", "r", "--at", "2", "--output", "json"], &[(ENDPOINT, &collector.url())]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let chats = spans(&collector).iter().filter(|span| span.name.starts_with("chat")).count();
+    assert_eq!(measured(&collector).1, u64::try_from(chats).unwrap());
+    assert!(chats > 0 && chats < 3, "{chats}");
+}
+
+#[test]
+fn settings_that_can_not_be_followed_are_reported_and_nothing_is_sent() {
+    let tools = Server::with(|_, _| Answer::json("{}"));
+    for (variable, value, said) in [
+        ("OTEL_TRACES_EXPORTER", "console", "OTEL_TRACES_EXPORTER is `console`: write `otlp` or `none`"),
+        ("OTEL_TRACES_SAMPLER", "bogus", "OTEL_TRACES_SAMPLER is `bogus`: write one of always_on"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "0", "OTEL_METRIC_EXPORT_INTERVAL is 0"),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "ca.pem", "OTEL_EXPORTER_OTLP_CERTIFICATE is not supported"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "ftp://x", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is no address"),
+        (
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+            "https://user:S3cretPw@collector example/",
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is no address",
+        ),
+    ] {
+        let (collector, place) = (collector(), place(&tools, json!({})));
+        let ran = place.call_with(&RUN, &[(ENDPOINT, &collector.url()), (variable, value)]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert!(ran.stderr.contains(&format!("warning: no spans are sent: {said}")), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("S3cretPw"));
+        assert!(collector.requests().is_empty(), "{variable}");
+    }
+}
+
+#[test]
+fn what_is_sent_follows_no_redirect_to_another_collector() {
+    let (other, tools) = (collector(), Server::with(|_, _| Answer::json("{}")));
+    let to = other.url();
+    let collector = Server::with(move |_, request| {
+        Answer::json("{}").status(307).header("location", &format!("{to}{}", request.path))
+    });
+    let place = place(&tools, json!({}));
+    let env = [(ENDPOINT, collector.url()), ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=S3cretHdr".to_owned())];
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(place.call_with(&RUN, &env).code, 0);
+    assert!(!collector.requests().is_empty() && other.requests().is_empty());
+}
+
+#[test]
 fn a_signal_that_is_switched_off_is_not_sent() {
     let tools = Server::with(|_, _| Answer::json("{}"));
     for (variable, value, sent) in [
-        ("OTEL_TRACES_EXPORTER", "none", ["/v1/metrics"].as_slice()),
+        ("OTEL_TRACES_EXPORTER", "NONE", ["/v1/metrics"].as_slice()),
         ("OTEL_METRICS_EXPORTER", "none", &["/v1/traces"]),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", &[]),
     ] {

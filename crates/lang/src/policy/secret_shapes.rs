@@ -89,8 +89,6 @@ const PREFIXES: &[Prefix] = &[
     prefix("hf_", 30, "a Hugging Face token"),
     prefix("dop_v1_", 40, "a DigitalOcean token"),
     prefix("SG.", 40, "a SendGrid key"),
-    // Those of a server, and those that answer one pause.
-    prefix("loopctl-", 43, LOOPCTL),
 ];
 
 /// The text before a value that makes the value secret.
@@ -114,6 +112,9 @@ const ANNOUNCED: &[Announced] = &[
     announced_by("sharedaccesskey", "=", 20, "an Azure key"),
     announced_by("_authtoken", "=", MIN_VALUE_BYTES, "an npm token"),
 ];
+
+/// What follows the prefix of a token of loopctl: 32 bytes in base64url.
+const OWN_TOKEN_CHARACTERS: usize = 43;
 
 /// No secret of a known shape is shorter. Most words are, and need no look at each shape.
 const MIN_SECRET_BYTES: usize = 20;
@@ -197,7 +198,19 @@ fn by_prefix(rest: &str) -> Option<&'static str> {
         rest.strip_prefix(prefix.begins)
             .is_some_and(|key| key.len() >= prefix.least && (prefix.is_sure || has_digit(key)))
     };
-    PREFIXES.iter().find(fits).map(|prefix| prefix.called)
+    PREFIXES.iter().find(fits).map(|prefix| prefix.called).or_else(|| is_own_token(rest).then_some(LOOPCTL))
+}
+
+/// Whether it is a token of a server, or one that answers a pause: 43 characters of base64url. A name that begins so, as of a host,
+/// has no capitals.
+fn is_own_token(rest: &str) -> bool {
+    let Some(key) = rest.strip_prefix("loopctl-") else { return false };
+    let key = key.split('.').next().unwrap_or_default();
+    let has = |is: fn(&u8) -> bool| key.as_bytes().iter().any(|byte| is(byte));
+    key.len() >= OWN_TOKEN_CHARACTERS
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
 }
 
 /// A run that is a secret as a whole.
@@ -324,6 +337,23 @@ mod tests {
 
     fn called(text: &str) -> Vec<(&str, &'static str)> {
         find(text).into_iter().map(|found| (&text[found.range], found.called)).collect()
+    }
+
+    #[test]
+    fn tokens_of_loopctl_are_known_and_names_that_begin_like_them_are_none() {
+        for begins in ["loopctl-", "loopctl-answer-"] {
+            let token = format!("{begins}{}", characters(43));
+            assert_eq!(called(&format!("the token {token}, once")), [(token.as_str(), super::LOOPCTL)]);
+        }
+        assert_eq!(called(&format!("loopctl-{}", characters(42))), []);
+        for name in [
+            "https://loopctl-tools.production.eu-central-1.elb.amazonaws.com/x",
+            "loopctl-runs.cluster-c9akciq32.eu-central-1.rds.amazonaws.com",
+            "s3://loopctl-trace-archive-production-eu-central-1-123456789012/x",
+            "loopctl-x86_64-unknown-linux-gnu-with-a-name-that-is-very-long-2",
+        ] {
+            assert_eq!(called(name), [], "{name}");
+        }
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
     let content_type = body.is_some().then_some(content_type.as_str());
     let mut headers = header_map(&headers, &call.key(), content_type)?;
     if let Some(trace) = &call.trace {
-        trace_headers(&mut headers, trace)?;
+        join_trace(&mut headers, trace);
     }
     Ok(HttpRequest { method, url, headers, body })
 }
@@ -250,17 +250,17 @@ pub(super) fn header_map(
     Ok(headers)
 }
 
-/// The place in the trace, unless the document declares one.
-fn trace_headers(headers: &mut HeaderMap, trace: &TraceContext) -> Result<(), ToolFault> {
-    let (parent, state) = (HeaderName::from_static("traceparent"), HeaderName::from_static("tracestate"));
-    if headers.contains_key(&parent) || headers.contains_key(&state) {
-        return Ok(());
+/// Adds the place in the trace, unless the document declares one. What can't be in a header is left out: a trace fails no call.
+fn join_trace(headers: &mut HeaderMap, trace: &TraceContext) {
+    let names = [HeaderName::from_static("traceparent"), HeaderName::from_static("tracestate")];
+    if names.iter().any(|name| headers.contains_key(name)) {
+        return;
     }
-    headers.insert(parent, header_value("traceparent", &trace.parent)?);
-    if let Some(text) = &trace.state {
-        headers.insert(state, header_value("tracestate", text)?);
+    for (name, text) in names.into_iter().zip([Some(&trace.parent), trace.state.as_ref()]) {
+        if let Some(Ok(value)) = text.map(|text| header_value(name.as_str(), text)) {
+            headers.insert(name, value);
+        }
     }
-    Ok(())
 }
 
 fn header_value(name: &str, value: &str) -> Result<HeaderValue, ToolFault> {
