@@ -103,6 +103,12 @@ impl AskedDecision {
         }
     }
 
+    /// How many different people must approve it.
+    pub fn approvers(&self) -> u32 {
+        let approval = self.call.as_ref().and_then(|call| call.approval.as_ref());
+        approval.map_or(1, |approval| approval.approvers)
+    }
+
     /// Whether it is an approval that is a step of its own: what is said with it goes on in the workflow.
     fn is_approval_step(&self) -> bool {
         self.call.as_ref().is_some_and(|call| call.action == APPROVAL_STEP)

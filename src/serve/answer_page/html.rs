@@ -75,10 +75,16 @@ pub fn asked_page(asked: &AskedDecision, token: &str, sent: Option<(&SentForm, &
     page + END
 }
 
-/// The page after a decision.
-pub fn taken_page(said: &str) -> String {
-    let next = "The run continues. This link takes no other decision; you can close the page.";
-    notice(said, next)
+/// The page after a decision. `approvers`: how many different people must give it.
+pub fn taken_page(said: &str, approvers: u32) -> String {
+    let end = "This link takes no other decision; you can close the page.";
+    match approvers {
+        0 | 1 => notice(said, &format!("Your decision was taken. {end}")),
+        _ => notice(
+            "Your approval is recorded",
+            &format!("{approvers} different people must approve it, and it waits until they have. {end}"),
+        ),
+    }
 }
 
 /// The page of a link that takes no decision.

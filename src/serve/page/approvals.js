@@ -18,10 +18,11 @@ const SHORT = 28;
 /** Whether a question is a plain yes or no about what it shows. */
 export const isPlain = (question) => question.kind === "approval" && question.hash && !question.calls && !question.expected_keys && !question.run_id;
 
-/** The texts, numbers and words in a value, by their paths: as many as are counted. */
+/** The texts, numbers and words in a value, and its empty lists and objects, by their paths: as many as are counted. */
 function leaves(value, path = "", found = []) {
   if (found.length >= MOST_LEAVES) return found;
-  if (value === null || typeof value !== "object") found.push([path || "value", value]);
+  const isEmpty = value !== null && typeof value === "object" && !Object.keys(value).length && (path || Array.isArray(value));
+  if (value === null || typeof value !== "object" || isEmpty) found.push([path || "value", value]);
   else for (const [key, member] of Object.entries(value)) leaves(member, path ? `${path}.${key}` : key, found);
   return found;
 }
@@ -39,7 +40,7 @@ function shown(value) {
 function columns(questions) {
   const counts = new Map();
   for (const question of questions) {
-    for (const [path] of leaves(question.action_input || {}).filter(([path]) => !OF_A_LIST.test(path))) counts.set(path, (counts.get(path) || 0) + 1);
+    for (const [path] of leaves(question.action_input ?? {}).filter(([path]) => !OF_A_LIST.test(path))) counts.set(path, (counts.get(path) || 0) + 1);
   }
   return [...counts].sort((a, b) => b[1] - a[1]).slice(0, MOST_COLUMNS).map(([path]) => path);
 }
@@ -55,12 +56,12 @@ function whole(question, more) {
 
 function cell(has, value) {
   const text = has ? shown(value) : "";
-  const isNumber = typeof value === "number" || has && plain(value) !== value;
+  const isNumber = typeof value === "number" || typeof value === "string" && plain(value) !== value;
   return el("td", { class: isNumber ? "number-of" : text.length <= SHORT ? "short" : "long" }, text);
 }
 
 function row(question, paths, link, keep) {
-  const values = leaves(question.action_input || {});
+  const values = leaves(question.action_input ?? {});
   const known = new Map(values);
   const more = values.length - paths.filter((path) => known.has(path)).length;
   const tick = el("input", { type: "checkbox", "aria-label": `Choose ${question.at}` });

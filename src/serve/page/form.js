@@ -1,12 +1,12 @@
 // A form made of the JSON Schema of an input: a field for each property, by its type.
 
-import { el } from "./text.js";
+import { amount, el, jsonText, plain } from "./text.js";
 
 /** A longer list of values is a field to type into. */
 const MOST_OPTIONS = 50;
 
 const types = (schema) => [schema.type].flat().filter((type) => type && type !== "null");
-const named = (text) => (text === undefined ? "" : typeof text === "string" ? text : JSON.stringify(text));
+const named = (text) => (text === undefined ? "" : typeof text === "string" ? plain(text) : jsonText(text));
 
 /** What is typed into a field of this schema, as JSON; none when it is left empty. It throws when it is no value of the type. */
 function valueOf(kind, text) {
@@ -27,13 +27,13 @@ function fieldOf(name, schema, required) {
   let input;
   if (values && values.length <= MOST_OPTIONS || type === "boolean") {
     kind = "json";
-    const options = (values || [true, false]).map((value) => el("option", { value: JSON.stringify(value) }, named(value)));
+    const options = (values || [true, false]).map((value) => el("option", { value: jsonText(value) }, named(value)));
     input = el("select", { id }, el("option", { value: "" }, required ? "choose" : "not given"), options);
-    if (schema.default !== undefined) input.value = JSON.stringify(schema.default);
+    if (schema.default !== undefined) input.value = jsonText(schema.default);
   } else {
-    const isLong = kind === "json" || schema.maxLength > 200 || schema.format === "textarea";
+    const isLong = kind === "json" || amount(schema.maxLength) > 200 || schema.format === "textarea";
     input = el(isLong ? "textarea" : "input", { id, spellcheck: "false", ...(kind === "number" && { inputmode: "decimal" }) });
-    if (schema.default !== undefined) input.value = kind === "text" ? named(schema.default) : JSON.stringify(schema.default);
+    if (schema.default !== undefined) input.value = kind === "text" ? named(schema.default) : jsonText(schema.default);
   }
   if (required) input.required = true;
   const what = [type === "integer" ? "a whole number" : kind === "number" ? "a number" : kind === "json" && input.localName === "textarea" ? `JSON${type ? `: ${type}` : ""}` : "",

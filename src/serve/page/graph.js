@@ -1,6 +1,6 @@
 // A workflow as a picture: its steps as boxes in their order, loops around the steps that they repeat, branches beside each other.
 
-import { get, of } from "./server.js";
+import { Refused, get, of } from "./server.js";
 import { count, el, fill, plain } from "./text.js";
 
 /** The most boxes that are drawn. */
@@ -77,8 +77,9 @@ export async function graph(run, section, view, link) {
     draw(section, outline, view, link);
     if (focused) section.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
     section.shown = text;
-  } catch {
-    // The list of the steps says the same.
+  } catch (why) {
+    // A refusal stays; a connection that was lost does not. The list of the steps says the same.
+    if (!(why instanceof Refused) || why.passes) run.outline = null;
     section.hidden = true;
   }
 }

@@ -4,7 +4,7 @@ import { counted, lay } from "./list.js";
 import { asked } from "./place.js";
 import { get } from "./server.js";
 import { changed } from "./said.js";
-import { count, el, refill } from "./text.js";
+import { amount, count, el, refill } from "./text.js";
 import { ago, dollars } from "./units.js";
 
 const $ = (id) => document.getElementById(id);
@@ -46,17 +46,17 @@ function tile(kind, href, name, value, note) {
 
 function tiles({ failed, today, running }, waiting) {
   const oldest = waiting.next_cursor ? null : waiting.agents[waiting.agents.length - 1];
-  const cost = today.agents.reduce((sum, run) => sum + (run.cost_usd || 0), 0);
+  const cost = today.agents.reduce((sum, run) => sum + amount(run.cost_usd), 0);
   const unknown = today.agents.filter((run) => run.cost_usd === undefined && run.tokens).length;
   const queued = running.agents.filter((run) => run.queued).length;
   const newest = failed.agents[0];
   return [
     tile(waiting.agents.length ? "paused" : "", "#/runs?status=paused", "Waiting for people", number(waiting),
       oldest ? ["the oldest came ", ago(oldest.updated_at)] : waiting.agents.length ? "the newest are counted" : "nothing waits"),
-    tile(failed.agents.length ? "failed" : "", "#/runs?status=failed&since=yesterday", "Failed since yesterday", number(failed),
-      newest ? ["the last one ", ago(newest.updated_at)] : "nothing failed"),
-    tile("", "#/runs?since=today", "Spent today", `${today.next_cursor ? "over " : ""}${dollars(cost)}`,
-      [count(today.agents.length, "run"), today.next_cursor ? " counted" : "", unknown ? `, ${unknown} of unknown price` : ""].join("")),
+    tile(failed.agents.length ? "failed" : "", "#/runs?status=failed&since=yesterday", "Failed", number(failed),
+      newest ? ["started since yesterday, the newest ended ", ago(newest.updated_at)] : "nothing that started since yesterday"),
+    tile("", "#/runs?since=today", "Cost of today's runs", `${today.next_cursor ? "over " : ""}${dollars(cost)}`,
+      [count(today.agents.length, "run"), today.next_cursor ? " counted" : " started today", unknown ? `, ${unknown} of unknown price` : ""].join("")),
     tile("", "#/runs?status=running", "Under way", `${running.agents.length - queued}${running.next_cursor ? "+" : ""}`,
       queued ? `${queued} more in the queue` : "the queue is empty"),
   ];

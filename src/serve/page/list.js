@@ -2,7 +2,7 @@
 
 import { asked, listed, read } from "./place.js";
 import { get } from "./server.js";
-import { count, el, fill, plain } from "./text.js";
+import { amount, count, el, fill, plain } from "./text.js";
 import { ago, dollars, elapsed, isOpen } from "./units.js";
 
 const $ = (id) => document.getElementById(id);
@@ -12,6 +12,8 @@ const PAGE_RUNS = 50;
 const SEARCH_DELAY_MS = 250;
 /** The most characters of a text in a row. */
 const ROW_CHARACTERS = 300;
+/** The most characters of a title before what its run asks. */
+const TITLE_CHARACTERS = 80;
 
 const STATUSES = [["", "all"], ["running", "under way"], ["queued", "queued"], ["paused", "waiting"], ["completed", "completed"], ["failed", "failed"],
   ["cancelled", "cancelled"], ["quarantined", "quarantined"]];
@@ -19,6 +21,8 @@ const STATUSES = [["", "all"], ["running", "under way"], ["queued", "queued"], [
 // ---- rows -------------------------------------------------------------------------------------
 
 const cut = (text) => (text.length > ROW_CHARACTERS ? `${text.slice(0, ROW_CHARACTERS)}…` : text);
+
+const begin = (text) => (text.length > TITLE_CHARACTERS ? `${text.slice(0, TITLE_CHARACTERS).trimEnd()}…` : text);
 
 /** The status of a run in a word. */
 export function statusOf(run) {
@@ -42,15 +46,17 @@ const why = (run) => (run.termination && !["complete", "cancelled", "human", "ap
 function row(run) {
   const [status, word] = statusOf(run);
   const [kind, about] = subject(run);
+  // Who sees what a run asks, or why it failed, sees also which run it is.
+  const of = ["asks", "fault"].includes(kind) && run.title ? el("span", { class: "meta" }, `${begin(run.title)} · `) : [];
   const who = [run.org, run.token || run.schedule && `schedule ${run.schedule}`, run.session].filter(Boolean).join(" · ");
   const facts = [why(run), run.iterations ? count(run.iterations, "iteration") : ""].filter(Boolean).join(" · ");
   return [
     el("span", { class: `status ${status}` }, word),
     el("b", { class: "name" }, run.loop),
-    el("span", { class: `subject ${kind}` }, cut(about)),
+    el("span", { class: `subject ${kind}` }, of, cut(about)),
     el("span", { class: "meta facts" }, facts),
     el("span", { class: "meta who" }, who),
-    el("span", { class: "meta cost" }, run.cost_usd ? dollars(run.cost_usd) : ""),
+    el("span", { class: "meta cost" }, amount(run.cost_usd) ? dollars(run.cost_usd) : ""),
     el("span", { class: "meta took" }, elapsed(run)),
     el("span", { class: "meta when" }, ago(run.created_at)),
   ];
@@ -88,6 +94,15 @@ function move(event) {
 /** The filters of the list: those of the address, or of the list that a run was opened from. */
 let chosen = {};
 
+/** The filters that have no field: in a line, with the way to the list without them. */
+function only() {
+  const { session, until, called } = chosen;
+  const parts = [session ? `session ${session}` : "", until ? `started before ${until}` : "", called === "true" ? "with the runs that runs called" : ""];
+  const text = parts.filter(Boolean).join(", ");
+  $("only").hidden = !text;
+  fill($("only"), `Only these: ${text}. `, el("a", { class: "link", href: listed({ ...chosen, session: "", until: "", called: "", cursor: "" }) }, "Without this filter"));
+}
+
 /** Takes the filters of a place, and shows them. */
 export function choose(place) {
   if (place.view === "run") return;
@@ -100,6 +115,7 @@ export function choose(place) {
     if (field.options && ![...field.options].some((one) => one.value === value)) field.append(el("option", { value }, value));
     field.value = value;
   }
+  only();
 }
 
 /** The address of the list that is shown. */
@@ -149,13 +165,14 @@ export function offer(names) {
 export const wanted = () => get(asked(chosen, PAGE_RUNS));
 
 /** Shows the runs of the list without those that are shown above it. */
-export function list({ agents, next_cursor: next }, shown) {
+export function list({ agents, next_cursor: next, fault }, shown) {
   chips();
   offer(agents.map((run) => run.loop));
   const rest = agents.filter((run) => !shown.has(run.agent_run_id));
   lay($("runs"), rest);
   $("none").hidden = rest.length > 0;
-  fill($("none"), shown.size ? "There are no other runs." : "There are no such runs.");
+  $("none").classList.toggle("fault", Boolean(fault));
+  fill($("none"), fault || (shown.size ? "There are no other runs." : "There are no such runs."));
   $("set-aside").hidden = chosen.status !== "quarantined" || !agents.length;
   $("pages").hidden = !next && !chosen.cursor;
   $("newest").hidden = !chosen.cursor;

@@ -3,7 +3,7 @@
 import { startKey } from "./acts.js";
 import { inputForm } from "./form.js";
 import { listed } from "./place.js";
-import { ask, because, get } from "./server.js";
+import { Refused, ask, because, get } from "./server.js";
 import { changed } from "./said.js";
 import { el, fill } from "./text.js";
 import { ago } from "./units.js";
@@ -69,7 +69,8 @@ function start(row) {
       location.hash = `#${encodeURIComponent(id)}`;
     } catch (why) {
       fill(fault, refused(why));
-      key = startKey();
+      // What was refused did not start. What was not answered may have started: sent again, it is that run.
+      if (why instanceof Refused && !why.passes) key = startKey();
       send.disabled = false;
     }
     return undefined;

@@ -7,8 +7,8 @@ import { loops } from "./loops.js";
 import { workers } from "./workers.js";
 import { enter, is, leave, move } from "./run.js";
 import { Refused, ask, because, hasToken, keepToken, whenWanted } from "./server.js";
-import { CHANGED, say, said } from "./said.js";
-import { fill } from "./text.js";
+import { CHANGED, note, say, said } from "./said.js";
+import { count, fill } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 /** How often the lists are looked up. */
@@ -17,8 +17,8 @@ const EVERY_MS = 2000;
 // ---- the token --------------------------------------------------------------------------------
 
 /** Asks for a token; the error says what was wrong with the last one. */
-function wantToken() {
-  const why = new Refused(hasToken() ? "The server does not know this token." : "");
+function wantToken(fault = "") {
+  const why = new Refused(hasToken() ? fault : "");
   if (!$("token").hidden) return new Refused(said());
   say(why.message);
   keepToken(null);
@@ -45,6 +45,12 @@ $("forget").addEventListener("click", () => { keepToken(null); say(""); wantToke
 let due = 0;
 let looks = 0;
 
+/** The list that the server refuses for what is asked: no run, and why. Who may ask, and how often, is no matter of the list. */
+function refused(why) {
+  if (why.status !== 400 && why.status !== 404 && why.status !== 422) throw why;
+  return { agents: [], fault: why.message };
+}
+
 async function look() {
   clearTimeout(due);
   looks += 1;
@@ -53,19 +59,22 @@ async function look() {
     if (!document.hidden && $("token").hidden) {
       const { view } = read();
       const isFiltered = view === "runs" || view === "run" && back() !== "#";
-      const [{ shown, waiting, waits }, runs] = await Promise.all([home(view === "home", isFiltered, () => mine === looks), wanted()]);
+      const [{ shown, waiting, waits }, runs] = await Promise.all([home(view === "home", isFiltered, () => mine === looks),
+        OTHERS[view] ? null : wanted().catch(refused)]);
       // Meanwhile something else may have been asked for.
       if (mine !== looks) return;
-      list(runs, shown);
+      if (runs) list(runs, shown);
       $("main").hidden = $("views").hidden = false;
       $("forget").hidden = !hasToken();
       mark(read().id);
       if (view === "workers") workers($("other"));
       document.title = waits ? `(${waiting}) loopctl` : "loopctl";
-      say("");
+      note("");
     }
   } catch (why) {
-    say(because(why, "retrying."));
+    note(because(why, "retrying."));
+    // Who has a token that may not read can give another one.
+    $("forget").hidden = !hasToken();
   }
   clearTimeout(due);
   due = setTimeout(look, EVERY_MS);
@@ -126,7 +135,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   (document.body.dataset.view === "run" ? $("run") : $("main")).focus();
 });
-$("release").addEventListener("click", () => ask("agents/release", { method: "POST", body: "{}" }).then(look, (why) => say(because(why))));
+$("release").addEventListener("click", () => ask("agents/release", { method: "POST", body: "{}" })
+  .then(async (answer) => { say(`${count((await answer.json()).released.length, "run")} released.`); look(); }).catch((why) => say(because(why))));
 addEventListener("hashchange", go);
 addEventListener("keydown", key);
 document.addEventListener(CHANGED, look);

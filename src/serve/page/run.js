@@ -5,7 +5,7 @@ import { questions } from "./decide.js";
 import { PAGE, board, href, nowhere } from "./flow.js";
 import { again, aside, panel, poster } from "./pause.js";
 import { Refused, because, get, of, stream } from "./server.js";
-import { changed, say } from "./said.js";
+import { changed, note, say } from "./said.js";
 import { away, box, called, continuation, count, decision, el, ending, fill, head, plain, prose, stopped, took } from "./text.js";
 import { pick, turn } from "./time.js";
 import { rowsOfLoop, rowsOfSteps, waterfall } from "./waterfall.js";
@@ -88,7 +88,7 @@ async function follow(run) {
     } catch (why) {
       if (gone()) return;
       if (why instanceof Refused && !why.passes) return fill($("about"), el("p", { class: "fault", role: "alert" }, why.message));
-      say("The server can't be reached; retrying.");
+      note("The server can't be reached; retrying.");
     }
     if (!over) await new Promise((go) => setTimeout(go, RETRY_MS));
   }
@@ -168,7 +168,7 @@ function facts(run) {
 }
 
 const show = {
-  stream_failed: (run, event) => say(`${event.message} Retrying.`),
+  stream_failed: (run, event) => note(`${event.message} Retrying.`),
   run_started(run, event) {
     begin(run, $("about"), event);
     if (!run.flow) pick(run, $("time"), $("trace"));

@@ -4,7 +4,20 @@ import { fill } from "./text.js";
 
 const line = () => document.getElementById("said");
 export const said = () => line().textContent;
-export const say = (text) => { if (said() !== text) fill(line(), text); };
+const put = (text) => { if (said() !== text) fill(line(), text); };
+/** How long a message stays, unless another one comes. */
+const MESSAGE_MS = 6000;
+let until = 0;
+/** Says what came of something: a look at the lists that succeeds leaves it there for a while. */
+export const say = (text) => {
+  until = text ? Date.now() + MESSAGE_MS : 0;
+  put(text);
+};
+/** Says how the server is; nothing when all is well. */
+export const note = (text) => {
+  if (text) until = 0;
+  if (Date.now() >= until) put(text);
+};
 
 /** The event after which the lists are looked up at once. */
 export const CHANGED = "loopctl-changed";

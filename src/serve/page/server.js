@@ -25,10 +25,11 @@ export async function ask(target, options = {}) {
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
   const answer = await fetch(target, { ...options, headers, cache: "no-store", credentials: "omit" });
   if (answer.ok) return answer;
-  if (answer.status === 401) throw wanted();
   const problem = await answer.json().catch(() => ({}));
+  if (answer.status === 401) throw wanted(problem.code === "token_expired" ? problem.detail : "The server does not know this token.");
   const why = new Refused(problem.detail || `the server answered ${answer.status}`);
   why.code = problem.code;
+  why.status = answer.status;
   why.diagnostics = problem.diagnostics;
   // A server that is stopping, or a proxy without its server: a retry may succeed.
   why.passes = answer.status >= 500;

@@ -88,18 +88,22 @@ export const exact = (value) => json(value, "", DECEIVES);
 export const exactText = (value) => exact(value).map((piece) => (piece instanceof Node ? piece.textContent : piece)).join("");
 /** A text as it is, anything else as JSON. */
 export const readable = (value) => (typeof value === "string" && !value.startsWith(MARK) ? value : json(value));
+/** A value as JSON, with every number as it was written: what is shown or sent of it. */
+export const jsonText = (value) => JSON.stringify(value).replaceAll(new RegExp(`"${MARK}([^"]*)"`, "g"), "$1");
 export const plain = (value) => (String(value).startsWith(MARK) ? String(value).slice(MARK.length) : String(value));
-export const took = (ms) => (ms < 1000 ? `${plain(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
-export const count = (n, word) => `${plain(n)} ${word}${n === 1 ? "" : "s"}`;
+/** A number to reckon with; 0 where there is none. */
+export const amount = (value) => Number(plain(value ?? 0));
+export const took = (ms) => (amount(ms) < 1000 ? `${plain(ms)} ms` : `${(amount(ms) / 1000).toFixed(1)} s`);
+export const count = (n, word) => `${plain(n)} ${word}${amount(n) === 1 ? "" : "s"}`;
 export const when = (moment) => el("time", { datetime: moment, title: moment }, new Date(moment).toLocaleString());
 /** A text, or the first part of a very long one. */
 export const prose = (text) => (text.length <= LONGEST ? text
   : [text.slice(0, LONGEST), el("span", { class: "meta" }, `… ${count(text.length, "character")} in all`)]);
 /** A value whole, or the first part of a very long one as text. */
 function whole(value) {
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const text = typeof value === "string" ? plain(value) : jsonText(value);
   if (text.length <= LONGEST) return readable(value);
-  return [text.slice(0, LONGEST).replaceAll(MARK, ""), el("span", { class: "meta" }, `… ${count(text.length, "character")} in all`)];
+  return [text.slice(0, LONGEST), el("span", { class: "meta" }, `… ${count(text.length, "character")} in all`)];
 }
 export const box = (value, kind) => (value === undefined ? [] : el("pre", { class: kind, tabindex: "0" }, whole(value)));
 export const head = (action, note) => el("p", { class: "head" }, el("code", {}, action), el("span", { class: "meta" }, note));
@@ -134,7 +138,7 @@ export function needs(approval) {
 /** How a human made a run continue, in a line of the trace. */
 export function continuation(event) {
   const by = event.by ? ` by ${event.by}` : "";
-  const limits = event.limits ? ` ${JSON.stringify(event.limits)}` : "";
+  const limits = event.limits ? ` ${jsonText(event.limits)}` : "";
   return el("li", { class: "meta" }, `${event.limits ? "limits raised" : "retried"}${by}${limits} · `, when(event.at));
 }
 

@@ -24,28 +24,43 @@ function busy(rows) {
   return merged;
 }
 
-/** The axis: from a moment to its place, 0 to 1. Gaps longer than a share of the work are shown shorter. */
+/** The axis: from a moment to its place, 0 to 1. Gaps longer than a share of the work are cut: shown shorter, with a mark. */
 function axis(rows) {
   const pieces = busy(rows);
   const all = { from: Math.min(...rows.map((row) => row.from)), to: Math.max(...rows.map((row) => row.to)) };
   const work = Math.max(1, pieces.reduce((sum, { from, to }) => sum + to - from, 0));
-  const gap = (ms) => Math.min(ms, work * GAP_SHARE);
+  // Without work there is nothing that the waits would hide.
+  const gap = (ms) => (pieces.length ? Math.min(ms, work * GAP_SHARE) : ms);
+  const cuts = [];
   const marks = [{ at: all.from, place: 0 }];
   let place = 0;
   for (const piece of [...pieces, { from: all.to, to: all.to }]) {
     const before = marks[marks.length - 1].at;
-    place += gap(Math.max(0, piece.from - before));
+    const wait = Math.max(0, piece.from - before);
+    const drawn = gap(wait);
+    if (wait > drawn) cuts.push({ middle: place + drawn / 2, ms: wait });
+    place += drawn;
     marks.push({ at: piece.from, place });
     place += piece.to - piece.from;
     marks.push({ at: piece.to, place });
   }
   const whole = Math.max(1, place);
-  return (moment) => {
+  const at = (moment) => {
     const next = Math.max(1, marks.findIndex((mark) => mark.at >= moment));
     const [a, b] = [marks[next - 1], marks[next]];
     const share = b.at > a.at ? (moment - a.at) / (b.at - a.at) : 0;
     return (a.place + share * (b.place - a.place)) / whole;
   };
+  return { at, cuts: cuts.map(({ middle, ms }) => ({ at: middle / whole, ms })) };
+}
+
+/** The marks where the axis is cut, over all lanes: two lines with nothing between them. */
+function breaks(cuts) {
+  const stops = cuts.flatMap(({ at }) => {
+    const x = (px) => `calc(${at * 100}% + ${px}px)`;
+    return [`transparent ${x(-3)}`, `var(--soft) ${x(-3)} ${x(-2)}`, `var(--page) ${x(-2)} ${x(2)}`, `var(--soft) ${x(2)} ${x(3)}`, `transparent ${x(3)}`];
+  });
+  return stops.length ? `linear-gradient(90deg, ${stops.join(", ")})` : "none";
 }
 
 function sums(rows) {
@@ -69,9 +84,11 @@ export function waterfall(section, rows) {
   section.hidden = known.length < 2;
   if (section.hidden) return;
   const shown = known.slice(0, MOST_ROWS);
-  const place = axis(shown);
-  const list = shown.map((row) => line(row, place));
+  const { at, cuts } = axis(shown);
+  const list = shown.map((row) => line(row, at));
   const left = known.length - shown.length;
+  const waits = cuts.reduce((sum, { ms }) => sum + ms, 0);
+  const cut = waits ? el("p", { class: "meta cuts" }, `‖ marks where a wait is drawn shorter: ${long(waits)} in all.`) : [];
   const note = left > 0 ? el("p", { class: "meta" }, `The first ${count(shown.length, "row")}; ${left} more are not shown.`) : [];
   const details = section.querySelector("details");
   if (!details) {
@@ -80,7 +97,8 @@ export function waterfall(section, rows) {
   const [summary, rowsOf, more] = section.firstChild.children;
   fill(summary, `Time: ${sums(known)}`);
   refill(rowsOf, list);
-  fill(more, note);
+  rowsOf.style.setProperty("--breaks", breaks(cuts));
+  fill(more, cut, note);
 }
 
 /** The rows of the iterations of a loop: from what was heard of its replies and its calls. */

@@ -67,7 +67,11 @@ pub(super) async fn submitted(app: &Arc<App>, run_id: Result<RunId, ProblemDetai
     let token = form.text("token").to_owned();
     let kind = form.text("decision").to_owned();
     match take(app, &run_id, &token, form).await {
-        Ok(()) => answered(StatusCode::OK, taken_page(said(&kind))),
+        Ok(approvers) => {
+            // One no is enough.
+            let approvers = if matches!(kind.as_str(), "approve" | "edit") { approvers } else { 1 };
+            answered(StatusCode::OK, taken_page(said(&kind), approvers))
+        }
         Err(refusal) => refused(app, (&run_id, &token), refusal).await,
     }
 }
@@ -96,7 +100,8 @@ async fn read(app: &App, run_id: &str, token: &str) -> Result<(AwaitedAnswer, As
     asked.map(|asked| (waiting, asked)).ok_or_else(ProblemDetails::answer_is_over)
 }
 
-async fn take(app: &Arc<App>, run_id: &str, token: &str, form: SentForm) -> Result<(), RefusedForm> {
+/// Takes a decision, and gives how many different people must approve what it is about.
+async fn take(app: &Arc<App>, run_id: &str, token: &str, form: SentForm) -> Result<u32, RefusedForm> {
     let (waiting, asked) = read(app, run_id, token).await?;
     let length = form.length();
     let sent = match form.decision(&asked) {
@@ -108,7 +113,10 @@ async fn take(app: &Arc<App>, run_id: &str, token: &str, form: SentForm) -> Resu
     };
     let written = AnswerRequest { token: None, data: sent.data, decision: sent.decision };
     let taken = waiting.take(app, written, length).await;
-    taken.map_err(|problem| RefusedForm { problem, form: Some(Box::new((asked, form))) })
+    match taken {
+        Ok(()) => Ok(asked.approvers()),
+        Err(problem) => Err(RefusedForm { problem, form: Some(Box::new((asked, form))) }),
+    }
 }
 
 /// The page that says why nothing was decided: with the forms, if another try may be taken.

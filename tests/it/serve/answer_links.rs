@@ -122,6 +122,24 @@ fn a_link_shows_the_call_and_its_form_decides_once() {
 }
 
 #[test]
+fn one_of_two_approvals_is_recorded_and_the_page_does_not_say_that_the_run_continues() {
+    let act = json!({ "requires_approval": true, "approval": { "approvers": 2 } });
+    let hooked = Hooked::start(STORES[0], &[pay(), complete(json!("ok"))], act, public());
+    let run = hooked.run();
+    let taken = send(hooked.server(), &posted(&hooked, 1), &[("decision", "approve")]);
+    let page = text(&taken);
+    assert_eq!(taken.status, 200, "{taken:?}");
+    for words in
+        ["<h1>Your approval is recorded</h1>", "2 different people must approve it, and it waits until they have."]
+    {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("continues"), "{page}");
+    let decided = |now: &Value| now["result"]["decisions"].as_array().map_or(0, Vec::len);
+    hooked.until(&run, |now| decided(now) == 1 && now["status"] == "paused");
+}
+
+#[test]
 fn a_question_is_answered_by_a_button_or_by_a_text() {
     for store in STORES {
         let replies = [ask("Which <b>account</b>\u{202e}?"), ask("And then?"), complete(json!("ok"))];
@@ -292,7 +310,7 @@ fn a_person_decides_on_a_phone_without_a_script() {
         browser.picture(if dark { "answer-phone-dark" } else { "answer-phone" });
         browser.write("Comment (optional)", "fine");
         browser.click("Approve");
-        browser.shows(&["Approved", "The run continues"]);
+        browser.shows(&["Approved", "Your decision was taken."]);
         let second = posted(&hooked, 2);
         browser.go(&here(&second));
         browser.shows(&["A question", "Which account?", "Another answer"]);

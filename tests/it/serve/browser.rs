@@ -124,6 +124,12 @@ impl Browser {
         self.post("/url", &json!({ "url": url }));
     }
 
+    /// Runs a script before those of each page that is opened from now on.
+    pub fn before(&self, script: &str) {
+        let params = json!({ "source": script });
+        self.post("/goog/cdp/execute", &json!({ "cmd": "Page.addScriptToEvaluateOnNewDocument", "params": params }));
+    }
+
     /// What a script gives, with these arguments.
     pub fn run(&self, script: &str, args: Value) -> Value {
         self.post("/execute/sync", &json!({ "script": script, "args": args }))

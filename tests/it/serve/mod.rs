@@ -47,6 +47,7 @@ mod outages;
 mod owner;
 mod page;
 mod page_decided;
+mod page_faults;
 mod page_flow;
 mod page_list;
 mod page_live;

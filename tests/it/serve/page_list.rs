@@ -64,12 +64,17 @@ fn home_shows_what_waits_and_failed_and_no_run_twice() {
     let server = Serving::start(&place, &[]);
     let (asks, fails, done) = (start(&server, "the refund"), start(&server, "the outage"), start(&server, "the order"));
     browser.go(&format!("http://{}/", server.address));
-    let seen = browser.shows(&["Waiting for people", "Failed since yesterday", "Spent today", "Under way"]);
+    let seen = browser.shows(&[
+        "Waiting for people",
+        "Started since yesterday, and failed",
+        "Cost of today's runs",
+        "Under way",
+    ]);
     assert!(!seen.contains("Choose a run"), "{seen}");
     lists(&browser, "#waiting", &[&asks]);
     lists(&browser, "#failed", &[&fails]);
     lists(&browser, "#runs", &[&done]);
-    let seen = browser.shows(&["Which <b>account</b> is it?", "Settle the order."]);
+    let seen = browser.shows(&["Settle the refund. · Which <b>account</b> is it?", "Settle the order."]);
     assert!(seen.contains("now") || seen.contains("sec. ago") || seen.contains("ago"), "{seen}");
     // The whole time is there for a pointer, in the reader's form and as it was written.
     let whole = "const time = document.querySelector('#runs time'); return time.title === new Date(time.dateTime).toLocaleString()";
