@@ -16,6 +16,9 @@ use crate::language::serving::{ALL_ORGS, TokenScope};
 use crate::serve::authorizer;
 use crate::trace::units::rfc3339;
 
+/// The longest life of a token with an end, in milliseconds: 100 years.
+const MAX_LIFE_MS: i64 = 36_500 * 24 * 60 * 60 * 1_000;
+
 /// Create a bearer token for `loopctl serve`
 ///
 /// Prints the token on stdout and stores it nowhere. Prints the entry for `serve.tokens` of the project
@@ -43,7 +46,7 @@ pub struct TokenCommand {
     #[arg(long, value_name = "NAME", value_parser = org)]
     pub org: Option<String>,
     /// After how much time the token is refused: a number and d, h, min or s. Default: never
-    #[arg(long, value_name = "TIME", value_parser = age_ms)]
+    #[arg(long, value_name = "TIME", value_parser = life_ms)]
     pub expires_in: Option<i64>,
 }
 
@@ -80,6 +83,17 @@ impl TokenCommand {
         surface.say(&format!("for `serve.tokens` in loopctl.json:\n{entry}\n"));
         surface.print(&format!("{token}\n"))?;
         Ok(Exit::Completed)
+    }
+}
+
+/// How long a token is valid, in milliseconds.
+fn life_ms(text: &str) -> Result<i64, String> {
+    match age_ms(text)? {
+        0 => Err("such a token would be refused at once: give it more than 0".to_owned()),
+        life_ms if life_ms > MAX_LIFE_MS => {
+            Err("at most 36500d, a hundred years; without --expires-in, a token does not expire".to_owned())
+        }
+        life_ms => Ok(life_ms),
     }
 }
 

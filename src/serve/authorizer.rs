@@ -61,6 +61,38 @@ pub struct Caller {
     pub reach: OrgReach,
     /// What it may do.
     pub scopes: Vec<TokenScope>,
+    /// The hash of the token that it showed; none without tokens.
+    pub hash: Option<[u8; 32]>,
+}
+
+/// A request whose caller is not taken.
+#[derive(Debug)]
+pub struct NotIdentified {
+    /// Why.
+    pub problem: ProblemDetails,
+    /// Whose token came with it, where that is known: for the log.
+    pub holder: Option<Box<Caller>>,
+}
+
+impl From<ProblemDetails> for NotIdentified {
+    fn from(problem: ProblemDetails) -> Self {
+        Self { problem, holder: None }
+    }
+}
+
+impl From<NotIdentified> for ProblemDetails {
+    fn from(refused: NotIdentified) -> Self {
+        refused.problem
+    }
+}
+
+/// What the tokens of a name may decide about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldRights {
+    /// The rights.
+    pub rights: DecisionRights,
+    /// When the last of these tokens expires, in milliseconds since 1970; none if one does not.
+    pub until_ms: Option<i64>,
 }
 
 /// For which organisations a caller acts.
@@ -144,7 +176,7 @@ impl Caller {
         }
     }
 
-    /// The organisation as keys of starts name it: the empty text means none.
+    /// The organisation; the empty text means none.
     pub fn owner(&self) -> String {
         self.org.clone().unwrap_or_default()
     }
@@ -152,6 +184,37 @@ impl Caller {
     /// The organisation as filters of runs name it: the empty text means the runs of none, and nothing those of all.
     pub fn seen_org(&self) -> Option<String> {
         (self.reach != OrgReach::All).then(|| self.owner())
+    }
+}
+
+impl Holder {
+    /// The caller that shows its token and names no organisation.
+    fn own(&self) -> Caller {
+        let reach = if self.of_all_orgs { OrgReach::All } else { OrgReach::Own };
+        let (name, hash) = (Some(self.name.clone()), Some(self.hash));
+        Caller { name, org: self.org.clone(), reach, scopes: self.scopes.clone(), hash }
+    }
+
+    fn is_over(&self, now_ms: i64) -> bool {
+        self.expires_at_ms.is_some_and(|at| at <= now_ms)
+    }
+
+    /// The caller of a request that names this organisation.
+    fn caller(&self, named: Option<&str>, now_ms: i64) -> Result<Caller, ProblemDetails> {
+        if let Some(expires_at_ms) = self.expires_at_ms.filter(|_| self.is_over(now_ms)) {
+            return Err(expired(&self.name, expires_at_ms));
+        }
+        match named {
+            // It may act for one organisation as that one's own tokens do.
+            Some(org) if self.of_all_orgs => {
+                Ok(Caller { org: Some(org.to_owned()), reach: OrgReach::Chosen, ..self.own() })
+            }
+            Some(_) if named != self.org.as_deref() => {
+                let detail = "`X-Org-Id` is not the token's organisation";
+                Err(ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail))
+            }
+            _ => Ok(self.own()),
+        }
     }
 }
 
@@ -255,40 +318,54 @@ impl Authorizer {
     ///
     /// # Errors
     /// 401 without a token that is known and has not expired, 403 for another organisation.
-    pub fn identify(&self, headers: &HeaderMap, now_ms: i64) -> Result<Caller, ProblemDetails> {
+    pub fn identify(&self, headers: &HeaderMap, now_ms: i64) -> Result<Caller, NotIdentified> {
         let named = one(headers, "x-org-id").map_err(|()| ProblemDetails::bad_request("`X-Org-Id` may come once"))?;
         if named.is_some_and(|org| !is_org(org)) {
-            return Err(ProblemDetails::bad_request("`X-Org-Id` takes letters, digits, `_`, `-` and `.`, at most 64"));
+            let detail = "`X-Org-Id` takes letters, digits, `_`, `-` and `.`, at most 64";
+            return Err(ProblemDetails::bad_request(detail).into());
         }
         if self.is_open() {
             let (org, scopes) = (named.map(str::to_owned), TokenScope::ALL.to_vec());
-            return Ok(Caller { name: None, org, reach: OrgReach::Own, scopes });
+            return Ok(Caller { name: None, org, reach: OrgReach::Own, scopes, hash: None });
         }
-        let unknown = || {
-            let detail = "a token is needed that this server knows: `Authorization: Bearer TOKEN`";
-            ProblemDetails::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
-        };
         let given = one(headers, header::AUTHORIZATION.as_str()).ok().flatten().ok_or_else(unknown)?;
         let token = bearer(given).ok_or_else(unknown)?;
         let holder = self.holder(token).ok_or_else(unknown)?;
-        if let Some(expires_at_ms) = holder.expires_at_ms.filter(|at| *at <= now_ms) {
-            return Err(expired(&holder.name, expires_at_ms));
-        }
-        let (name, scopes) = (Some(holder.name.clone()), holder.scopes.clone());
-        match named {
-            // It may act for one organisation as that one's own tokens do.
-            Some(org) if holder.of_all_orgs => {
-                Ok(Caller { name, org: Some(org.to_owned()), reach: OrgReach::Chosen, scopes })
-            }
-            Some(_) if named != holder.org.as_deref() => {
-                let detail = "`X-Org-Id` is not the token's organisation";
-                Err(ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail))
-            }
-            _ => {
-                let reach = if holder.of_all_orgs { OrgReach::All } else { OrgReach::Own };
-                Ok(Caller { name, org: holder.org.clone(), reach, scopes })
-            }
-        }
+        holder.caller(named, now_ms).map_err(|problem| {
+            let holder = Some(Box::new(holder.own()));
+            NotIdentified { problem, holder }
+        })
+    }
+
+    /// Checks that a caller who was admitted would be now, for the same runs: while a stream is open, its token may expire, or be
+    /// none of the server's any more.
+    ///
+    /// # Errors
+    /// 401 or 403.
+    pub fn check_again(&self, caller: &Caller, any: &[TokenScope], now_ms: i64) -> Result<(), ProblemDetails> {
+        let Some(hash) = &caller.hash else { return if self.is_open() { Ok(()) } else { Err(unknown()) } };
+        let holder = self.holders.iter().find(|holder| holder.hash == *hash).ok_or_else(unknown)?;
+        let named = caller.org.as_deref().filter(|_| caller.reach == OrgReach::Chosen);
+        let now = holder.caller(named, now_ms)?;
+        now.needs_one(any)?;
+        if now.seen_org() == caller.seen_org() { Ok(()) } else { Err(unknown()) }
+    }
+
+    /// What the tokens of this name, for this organisation, may decide about in the runs of a loop; none when no such token
+    /// is left that has not expired.
+    pub fn rights_of(&self, owner: &Owner, loop_name: &str, now_ms: i64) -> Option<HeldRights> {
+        let is_of = |holder: &&Holder| {
+            let acts_for = holder.of_all_orgs || holder.org == owner.org;
+            owner.token.as_ref() == Some(&holder.name) && acts_for && !holder.is_over(now_ms)
+        };
+        let held = |holder: &Holder| {
+            let rights = holder.own().rights(loop_name).ok()?;
+            Some(HeldRights { rights, until_ms: holder.expires_at_ms })
+        };
+        self.holders.iter().filter(is_of).filter_map(held).reduce(|one, other| HeldRights {
+            rights: if one.rights == other.rights { one.rights } else { DecisionRights::All },
+            until_ms: one.until_ms.zip(other.until_ms).map(|(one, other)| one.max(other)),
+        })
     }
 
     /// Compares with every hash, each in constant time, whether or not another one matches.
@@ -302,6 +379,12 @@ impl Authorizer {
         }
         found
     }
+}
+
+/// The problem of a request without a token that is known.
+fn unknown() -> ProblemDetails {
+    let detail = "a token is needed that this server knows: `Authorization: Bearer TOKEN`";
+    ProblemDetails::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 
 /// The problem of a token that is not taken any more.
@@ -500,8 +583,13 @@ mod tests {
 
     #[test]
     fn a_caller_does_what_its_scopes_say_and_nothing_else() {
-        let caller =
-            |scopes: &[TokenScope]| Caller { name: None, org: None, reach: OrgReach::Own, scopes: scopes.to_vec() };
+        let caller = |scopes: &[TokenScope]| Caller {
+            name: None,
+            org: None,
+            reach: OrgReach::Own,
+            scopes: scopes.to_vec(),
+            hash: None,
+        };
         let of_loop = |name: &str| TokenScope::DecideLoop(name.to_owned());
         let (ordinary, escalated) = (Some(DecisionRights::Ordinary), Some(DecisionRights::Escalated));
         for (scopes, rights, resumes) in [
@@ -523,7 +611,8 @@ mod tests {
 
     #[test]
     fn a_scope_for_one_loop_starts_and_cancels_that_one_only() {
-        let caller = |scope: TokenScope| Caller { name: None, org: None, reach: OrgReach::Own, scopes: vec![scope] };
+        let caller =
+            |scope: TokenScope| Caller { name: None, org: None, reach: OrgReach::Own, scopes: vec![scope], hash: None };
         let of_loop = || TokenScope::RunLoop("pay".to_owned());
         for (scope, runs, cancels, cancels_other) in [
             (TokenScope::Run, true, true, true),
@@ -580,7 +669,10 @@ mod tests {
         let gate = Authorizer::new(&Serving { tokens, ..Serving::default() }).unwrap();
         let ask = |token: &str, now_ms| {
             let asked = gate.identify(&headers(&[("authorization", &format!("Bearer {token}"))]), now_ms);
-            asked.map(|caller| caller.name).map_err(|problem| (problem.status.as_u16(), problem.code, problem.detail))
+            asked.map(|caller| caller.name).map_err(|refused| {
+                assert_eq!(refused.holder.unwrap().name.as_deref(), Some("ci"), "the log says whose it is");
+                (refused.problem.status.as_u16(), refused.problem.code, refused.problem.detail)
+            })
         };
         let known = Ok(Some("ci".to_owned()));
         assert_eq!((ask("old", end_ms - 1), ask("new", end_ms - 1)), (known.clone(), known.clone()));
@@ -595,6 +687,66 @@ mod tests {
             let expiring = ExpiringToken { name: "ci".to_owned(), expires_at_ms: end_ms, is_over };
             assert_eq!(gate.expiring(now_ms), [expiring]);
         }
+    }
+
+    #[test]
+    fn who_was_admitted_is_refused_when_the_token_expires_or_is_not_known_any_more() {
+        let token = |org: Option<&str>, scope: TokenScope, expires_at: Option<&str>| Token {
+            name: "ci".to_owned(),
+            hash: hash_text("t"),
+            scopes: vec![scope],
+            org: org.map(str::to_owned),
+            expires_at: expires_at.map(str::to_owned),
+        };
+        let gate = |tokens: Vec<Token>| Authorizer::new(&Serving { tokens, ..Serving::default() }).unwrap();
+        let soon = "1970-01-01T00:00:01Z";
+        let (own, all) = (token(Some("acme"), TokenScope::Read, Some(soon)), token(Some("*"), TokenScope::Read, None));
+        let shown = headers(&[("authorization", "Bearer t")]);
+        let chosen = headers(&[("authorization", "Bearer t"), ("x-org-id", "acme")]);
+        let again = |first: &Token, shown: &HeaderMap, then: Vec<Token>, now_ms: i64| {
+            let caller = gate(vec![first.clone()]).identify(shown, 0).unwrap();
+            gate(then).check_again(&caller, &[TokenScope::Read], now_ms).map_err(|problem| problem.code)
+        };
+        assert_eq!(again(&own, &shown, vec![own.clone()], 999), Ok(()));
+        assert_eq!(again(&own, &shown, vec![own.clone()], 1_000), Err("token_expired"));
+        assert_eq!(again(&own, &shown, Vec::new(), 0), Err("unauthorized"));
+        assert_eq!(again(&own, &shown, vec![token(Some("other"), TokenScope::Read, None)], 0), Err("unauthorized"));
+        assert_eq!(again(&own, &shown, vec![token(Some("acme"), TokenScope::Run, None)], 0), Err("forbidden"));
+        assert_eq!(again(&all, &shown, vec![all.clone()], 0), Ok(()));
+        assert_eq!(again(&all, &chosen, vec![all.clone()], 0), Ok(()));
+        assert_eq!(again(&all, &chosen, vec![own.clone()], 0), Ok(()), "it still sees what it asked for");
+        assert_eq!(again(&all, &shown, vec![own.clone()], 0), Err("unauthorized"));
+        let open = gate(Vec::new()).identify(&headers(&[]), 0).unwrap();
+        assert!(gate(Vec::new()).check_again(&open, &[TokenScope::Read], 0).is_ok());
+        assert_eq!(gate(vec![own]).check_again(&open, &[TokenScope::Read], 0).unwrap_err().code, "unauthorized");
+    }
+
+    #[test]
+    fn what_a_name_may_decide_is_what_its_tokens_may_that_are_left() {
+        let token = |text: &str, org: Option<&str>, scope: &str, expires_at: Option<&str>| Token {
+            name: "ci".to_owned(),
+            hash: hash_text(text),
+            scopes: vec![TokenScope::read(scope)],
+            org: org.map(str::to_owned),
+            expires_at: expires_at.map(str::to_owned),
+        };
+        let tokens = vec![
+            token("a", Some("acme"), "decide", Some("1970-01-01T00:00:01Z")),
+            token("b", Some("acme"), "decide:escalated", Some("1970-01-01T00:00:02Z")),
+            token("c", Some("acme"), "run", None),
+            token("d", Some("other"), "decide:pay", None),
+        ];
+        let gate = Authorizer::new(&Serving { tokens, ..Serving::default() }).unwrap();
+        let of = |org: &str, name: &str, loop_name: &str, now_ms: i64| {
+            let owner = Owner { org: Some(org.to_owned()), token: Some(name.to_owned()) };
+            gate.rights_of(&owner, loop_name, now_ms).map(|held| (held.rights, held.until_ms))
+        };
+        assert_eq!(of("acme", "ci", "pay", 0), Some((DecisionRights::All, Some(2_000))));
+        assert_eq!(of("acme", "ci", "pay", 1_000), Some((DecisionRights::Escalated, Some(2_000))));
+        assert_eq!(of("acme", "ci", "pay", 2_000), None);
+        assert_eq!(of("acme", "cd", "pay", 0), None);
+        assert_eq!(of("other", "ci", "pay", 5_000), Some((DecisionRights::Ordinary, None)));
+        assert_eq!(of("other", "ci", "ask", 0), None);
     }
 
     #[test]

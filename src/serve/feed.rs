@@ -9,17 +9,20 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::app::App;
+use super::authorizer::Caller;
 use super::problem::ProblemDetails;
 use super::run_heads::HeadReader;
 use super::run_store::ProgramOfRun;
 use super::scheduler::{ActiveRun, ReplyReader};
 use super::step_reader::StepReader;
+use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::notice::{self, Notice};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
 use crate::journal::ModelWait;
+use crate::language::serving::TokenScope;
 use crate::program::Program;
 use crate::trace::events::Last;
 use crate::trace::live_reply::LivePosition;
@@ -58,8 +61,10 @@ impl FromStr for EventPosition {
 }
 
 /// What a reader wants of the events of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WantedEvents {
+    /// Who reads.
+    pub caller: Caller,
     /// What it has already.
     pub seen: Option<EventPosition>,
     /// Whether it wants replies while they arrive.
@@ -71,6 +76,8 @@ pub struct WantedEvents {
 /// A reader's stream.
 pub struct Feed {
     app: Arc<App>,
+    /// Who reads: asked again before each piece.
+    caller: Caller,
     run_id: String,
     program: Arc<Program>,
     state: State,
@@ -129,7 +136,7 @@ impl Feed {
     /// # Errors
     /// When there is no such run, its journal can't be read, or it has no such place.
     pub async fn new(app: Arc<App>, run_id: &str, wanted: WantedEvents) -> Result<Option<Self>, FeedError> {
-        let WantedEvents { seen, deltas, steps } = wanted;
+        let WantedEvents { caller, seen, deltas, steps } = wanted;
         // The first of all: a model that is asked from now on streams.
         let reader = deltas.then(|| app.scheduler.readers.join(run_id));
         let live = reader.map(|reader| LiveReader { position: LivePosition::default(), run: None, _reader: reader });
@@ -143,6 +150,7 @@ impl Feed {
         }
         let mut feed = Self {
             app,
+            caller,
             run_id: run_id.to_owned(),
             state: State::new(&program),
             program,
@@ -217,8 +225,8 @@ impl Feed {
     /// The next piece of the stream; none when the run has ended.
     ///
     /// # Errors
-    /// When the stream can't continue although the run may: the server is stopping, or the journal can't be read,
-    /// which the last piece before reports.
+    /// When the stream can't continue although the run may: the server is stopping, the journal can't be read, or the token of
+    /// the reader is not taken any more. The last piece before reports the latter two.
     pub async fn next(&mut self) -> Option<Result<String, Interrupted>> {
         if let Some(interrupted) = self.failed {
             // An error makes the connection drop what it still holds: let it send that first.
@@ -226,11 +234,17 @@ impl Feed {
             return Some(Err(interrupted));
         }
         loop {
+            if self.ended && self.ready.is_empty() {
+                return None;
+            }
+            let admitted =
+                self.app.served().authorizer.check_again(&self.caller, &[TokenScope::Read], clock::wall_ms());
+            if let Err(problem) = admitted {
+                self.failed = Some(Interrupted);
+                return Some(Ok(failure(problem)));
+            }
             if let Some(piece) = self.ready.pop_front() {
                 return self.sent(piece);
-            }
-            if self.ended {
-                return None;
             }
             let active = self.app.scheduler.active(&self.run_id);
             // Subscribed before the poll, so that nothing in between is missed.
@@ -255,7 +269,7 @@ impl Feed {
                     Ok(false) => {}
                     Err(fault) => {
                         self.failed = Some(Interrupted);
-                        return Some(Ok(self.failure(fault)));
+                        return Some(Ok(self.unreadable(fault)));
                     }
                 }
             }
@@ -372,13 +386,10 @@ impl Feed {
         Ok(any || shown)
     }
 
-    /// The last event of a stream that can't continue. It has no id: a reader that connects again continues after the
-    /// last event with an id.
-    fn failure(&self, fault: Fault) -> String {
+    /// The last event of a stream whose run can't be read.
+    fn unreadable(&self, fault: Fault) -> String {
         tracing::error!(run_id = self.run_id, code = fault.code(), "a stream of events can't continue: {fault}");
-        let ProblemDetails { code, detail, .. } = self.app.hidden_paths.problem(fault.into());
-        let last = Last::StreamFailed { code: code.to_owned(), message: detail };
-        format!("data: {}\n\n", escape::json(&serde_json::to_string(&last).unwrap_or_default()))
+        failure(self.app.hidden_paths.problem(fault.into()))
     }
 
     /// The state under a new document: all earlier events fit it too, and what the reader got stays valid.
@@ -396,6 +407,13 @@ impl Feed {
         }
         Ok(state)
     }
+}
+
+/// The last event of a stream that can't continue. It has no id: a reader that connects again continues after the last event
+/// with an id.
+fn failure(problem: ProblemDetails) -> String {
+    let last = Last::StreamFailed { code: problem.code.to_owned(), message: problem.detail };
+    format!("data: {}\n\n", escape::json(&serde_json::to_string(&last).unwrap_or_default()))
 }
 
 fn unreadable(run_id: &str, refused: Refused) -> Fault {

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::app::App;
-use super::authorizer::Caller;
+use super::authorizer::{Caller, NotIdentified};
 use super::connections::{PeerAddress, Requests};
 use super::problem::{ProblemDetails, ShownCode};
 use super::quotas::Owner;
@@ -62,6 +62,13 @@ fn tidy(host: &str) -> String {
 /// Who sent the request, once that is known: for the log.
 #[derive(Clone, Default)]
 struct ShownCaller(Arc<OnceLock<Caller>>);
+
+impl ShownCaller {
+    fn set(&self, caller: Caller) {
+        // Set once: each request is admitted once.
+        drop(self.0.set(caller));
+    }
+}
 
 /// Checks every request; adds headers to every response, and logs it.
 pub async fn outer(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
@@ -279,11 +286,16 @@ pub async fn admitted(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ProblemDetails> {
-    let caller: Caller = app.served().authorizer.identify(request.headers(), clock::wall_ms())?;
-    if let Some(ShownCaller(shown)) = request.extensions().get() {
-        // Set once: each request passes here once.
-        let _ = shown.set(caller.clone());
-    }
+    let shown = request.extensions().get::<ShownCaller>().cloned().unwrap_or_default();
+    // The log names the holder of a token that is not taken, too.
+    let caller = match app.served().authorizer.identify(request.headers(), clock::wall_ms()) {
+        Ok(caller) => caller,
+        Err(NotIdentified { problem, holder }) => {
+            holder.map(|holder| shown.set(*holder));
+            return Err(problem);
+        }
+    };
+    shown.set(caller.clone());
     caller.needs_one(scopes)?;
     let owner = Owner::from(&caller);
     if let Some(connection) = request.extensions().get::<Requests>() {

@@ -14,6 +14,8 @@ use crate::trace::escape;
 
 /// The quota of connections is used up; this connection is closed after the response.
 pub const TOO_MANY_CONNECTIONS: &str = "too_many_connections";
+/// The token that a run was started with is not taken any more.
+pub const STARTER_IS_GONE: &str = "starter_is_gone";
 /// The server has no connection left; this connection is closed after the response.
 pub const NO_CONNECTION_LEFT: &str = "no_connection_left";
 
@@ -123,6 +125,13 @@ impl ProblemDetails {
     pub fn answer_is_over() -> Self {
         let detail = "this token was used, or has expired, or the run does not wait for this decision any more";
         Self::new(StatusCode::GONE, "answer_is_over", detail)
+    }
+
+    /// 410 for an answer to a run whose starter has no token any more.
+    pub fn starter_is_gone() -> Self {
+        let detail = "the token that started the run has expired or was revoked, and what was posted of the run decides no \
+                      longer than that: decide with a token that may";
+        Self::new(StatusCode::GONE, STARTER_IS_GONE, detail)
     }
 
     /// 422 with the faults of a document.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::authorizer::Caller;
+use super::authorizer::{Caller, OrgReach};
 use super::problem::ProblemDetails;
 use super::view::session_in_store;
 use crate::journal::{ListedStatus, RunFilter};
@@ -39,8 +39,13 @@ impl RunQuery {
     /// The filter for the caller's runs.
     ///
     /// # Errors
-    /// 400 for a status that is none, and a time that is none.
+    /// 400 for a status that is none, a time that is none, and a session of no organisation.
     pub fn filter(&self, caller: &Caller) -> Result<RunFilter, ProblemDetails> {
+        if self.session.is_some() && caller.reach == OrgReach::All {
+            let detail =
+                "`session` is of one organisation, and the token is for all: name the organisation with `X-Org-Id`";
+            return Err(ProblemDetails::bad_request(detail));
+        }
         let words = self.status.iter().flat_map(|words| words.split(','));
         let statuses = words.map(status).collect::<Result<Vec<_>, _>>()?;
         Ok(RunFilter {

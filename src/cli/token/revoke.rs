@@ -33,7 +33,7 @@ pub struct RevokeTask {
     /// The beginning of the token's hash, as `loopctl token list` shows it: where several tokens have the name
     #[arg(long, value_name = "DIGITS")]
     hash: Option<String>,
-    /// All tokens of this name
+    /// All tokens of this name, even if none is left then
     #[arg(long, conflicts_with = "hash")]
     all: bool,
     #[command(flatten)]
@@ -48,6 +48,14 @@ impl RevokeTask {
     pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let file = self.folder.read()?;
         let gone = self.chosen(&file)?;
+        if gone.len() == file.tokens.len() && !self.all {
+            let message = format!(
+                "`{}` is the last token: without tokens, a server lets everybody on its machine do everything, and listens \
+                 on no other address",
+                self.name
+            );
+            return Err(CommandError::usage_help(message, "add another token first, or take it out with --all"));
+        }
         let unchangeable = || {
             let lines: Vec<String> = gone.iter().map(|at| line_of(&file, *at).to_string()).collect();
             let message = format!("{} can't be changed without changing more of it", file.path.display());
@@ -58,11 +66,15 @@ impl RevokeTask {
         written.map_err(|fault| CommandError::text(file.source.clone(), vec![*fault]))?;
         let (count, left) = (gone.len(), file.tokens.len() - gone.len());
         let path = file.path.display().to_string();
-        let said =
-            format!("took {} out of {path}; a server has it until it reads the file again", plural(count, "token"));
+        let it = if count == 1 { "it" } else { "them" };
+        let said = format!(
+            "took {} out of {path}; a server takes {it} until it reads the file again: SIGHUP, --watch or a restart",
+            plural(count, "token")
+        );
         surface.say(&(escape::line(&said).into_owned() + "\n"));
         if left == 0 {
-            surface.say("no token is left: a server then admits everybody on its machine, and nobody else\n");
+            surface
+                .say("no token is left: a server then lets everybody on its machine do everything, and nobody else\n");
         }
         Ok(Exit::Completed)
     }

@@ -45,6 +45,8 @@ pub enum LinkEnd {
     Expired(i64),
     /// What it asks is over.
     Decided,
+    /// The token that it has its rights from is not taken any more.
+    StarterIsGone,
 }
 
 /// The page of what waits. `sent`: the form that was refused, and why.
@@ -106,6 +108,12 @@ pub fn end_page(end: LinkEnd) -> String {
         LinkEnd::Decided => (
             "Nothing waits for this decision any more",
             "Somebody else has decided, or the run has ended. Nothing has changed.".to_owned(),
+        ),
+        LinkEnd::StarterIsGone => (
+            "This link decides nothing any more",
+            "The access token that its run was started with has expired or was withdrawn, and the link ended with it. Nothing \
+             has changed, and the run still waits: somebody with an access token of their own can decide."
+                .to_owned(),
         ),
     };
     notice(title, &text)

@@ -145,13 +145,16 @@ pub(super) struct AwaitedAnswer {
     pub token: AnswerToken,
     /// What it is for.
     pub subject: AnswerSubject,
+    /// What the tokens of the one who started the run may decide about now.
+    held: DecisionRights,
 }
 
 impl AwaitedAnswer {
     /// What a token of the run is for. No event of the run is read.
     ///
     /// # Errors
-    /// 403 when there is no such run, 409 when it is quarantined, 410 when it takes no answer now.
+    /// 403 when there is no such run, 409 when it is quarantined, 410 when it takes no answer now, or nobody is left who could
+    /// give one with a token of the one who started it.
     pub(super) async fn find(app: &App, run_id: &str, token: AnswerToken) -> Result<Self, ProblemDetails> {
         let subject = AnswerSubject::read(token.call.as_deref()).ok_or_else(unknown)?;
         let run = DecidedRun::new(app.runs.journal.find(run_id).await?.ok_or_else(unknown)?);
@@ -163,7 +166,8 @@ impl AwaitedAnswer {
         if status != Status::Paused && !(status == Status::Running && matches!(subject, AnswerSubject::Step(_))) {
             return Err(ProblemDetails::answer_is_over());
         }
-        Ok(Self { run, token, subject })
+        let held = held_rights(app, &run.row).ok_or_else(ProblemDetails::starter_is_gone)?;
+        Ok(Self { run, token, subject, held })
     }
 
     /// Who the bytes count for that the holder of the token sends and reads.
@@ -184,13 +188,14 @@ impl AwaitedAnswer {
         let by = holder(app, &self.run.row);
         let rights = app.runs.read(&mut self.run).await?.run.state.header.callback_rights;
         // Without rights, no token was issued.
-        let decided = written.decided(&self.token, &self.subject, by, rights.ok_or_else(unknown)?)?;
+        let rights = rights.ok_or_else(unknown)?.within(self.held).ok_or_else(ProblemDetails::starter_is_gone)?;
+        let decided = written.decided(&self.token, &self.subject, by, rights)?;
         let decided = decided.ok_or_else(|| ProblemDetails::bad_request("give a decision"))?;
         app.scheduler.accepts_runs()?;
         let owner = self.owner();
         app.quotas.check_bytes(&owner)?;
         app.quotas.sent(&owner, bytes);
-        let Self { mut run, token, subject } = self;
+        let Self { mut run, token, subject, .. } = self;
         match &subject {
             AnswerSubject::Step(step) => decide_step(app, &mut run, &token, (step, decided), &owner).await,
             AnswerSubject::Question | AnswerSubject::Call { .. } => {
@@ -277,6 +282,20 @@ fn holder(app: &App, run: &RunSummary) -> Option<String> {
     match &run.token {
         Some(starter) => Some(callback_of(starter)),
         None => app.served().authorizer.is_open().then(|| CALLBACK.to_owned()),
+    }
+}
+
+/// What the tokens that a run was started with may decide about now: the rights of its answers end with theirs. None when no
+/// such token is left.
+fn held_rights(app: &App, run: &RunSummary) -> Option<DecisionRights> {
+    let served = app.served();
+    let authorizer = &served.authorizer;
+    match &run.token {
+        Some(name) if !authorizer.is_open() => {
+            let owner = Owner { org: run.org.clone(), token: Some(name.to_string()) };
+            authorizer.rights_of(&owner, &run.loop_name, clock::wall_ms()).map(|held| held.rights)
+        }
+        _ => Some(DecisionRights::All),
     }
 }
 

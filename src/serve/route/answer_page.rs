@@ -15,7 +15,7 @@ use crate::serve::answer_page::{
 use crate::serve::app::App;
 use crate::serve::authorizer::hash_text;
 use crate::serve::middleware::{has_kind, whole_body};
-use crate::serve::problem::{ProblemDetails, ShownCode};
+use crate::serve::problem::{ProblemDetails, STARTER_IS_GONE, ShownCode};
 use crate::serve::request::RunId;
 use crate::trace::Redaction;
 
@@ -93,7 +93,7 @@ async fn read(app: &App, run_id: &str, token: &str) -> Result<(AwaitedAnswer, As
     let known = known(app, run_id, token).await?;
     let mut waiting = AwaitedAnswer::find(app, run_id, known).await?;
     app.quotas.check_bytes(&waiting.owner())?;
-    let AwaitedAnswer { run, token, subject } = &mut waiting;
+    let AwaitedAnswer { run, token, subject, .. } = &mut waiting;
     let read = app.runs.read(run).await?;
     let redact = Redaction::new(&read.program.program.project.redact);
     let asked = AskedDecision::find(&read.run.state, &redact, subject, token);
@@ -125,6 +125,7 @@ async fn refused(app: &App, link: (&str, &str), refusal: RefusedForm) -> Respons
     let problem = app.hidden_paths.problem(problem);
     let page = match (problem.status, form) {
         (StatusCode::FORBIDDEN, _) => end_page(LinkEnd::Unknown),
+        (StatusCode::GONE, _) if problem.code == STARTER_IS_GONE => end_page(LinkEnd::StarterIsGone),
         (StatusCode::GONE, _) => end_page(link_end(app, link).await),
         (_, Some(form)) => asked_page(&form.0, link.1, Some((&form.1, &problem.detail))),
         (_, None) => refused_page(&problem.detail),

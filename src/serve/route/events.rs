@@ -67,13 +67,11 @@ pub async fn events(
         Some(id) => Some(id.to_str().ok().and_then(|id| id.parse().ok()).ok_or_else(wrong)?),
         None => None,
     };
-    let feed =
-        Feed::new(Arc::clone(&app), &run_id, WantedEvents { seen, deltas, steps }).await.map_err(
-            |fault| match fault {
-                FeedError::Fault(fault) => fault.into(),
-                FeedError::NoSuchPlace => wrong(),
-            },
-        )?;
+    let wanted = WantedEvents { caller, seen, deltas, steps };
+    let feed = Feed::new(Arc::clone(&app), &run_id, wanted).await.map_err(|fault| match fault {
+        FeedError::Fault(fault) => fault.into(),
+        FeedError::NoSuchPlace => wrong(),
+    })?;
     // 204 keeps a browser from connecting again.
     let Some(feed) = feed else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     // The stream counts in the quota of its reader until it is closed.

@@ -71,7 +71,7 @@ pub async fn execute(
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&uri)?;
-    let key = StartKey::of(&headers, &caller)?;
+    let key = StartKey::of(&headers, caller.org.as_deref())?;
     app.scheduler.accepts_runs()?;
     let text = std::str::from_utf8(&body).map_err(|_| ProblemDetails::bad_request("the body is no UTF-8"))?;
     let keys: Map<String, Value> = request::body(&body)?;

@@ -61,12 +61,12 @@ pub async fn rerun(
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&parts.uri)?;
-    let key = StartKey::of(&parts.headers, &caller)?;
     let run = app.runs.find(&caller, &run_id).await?;
     if caller.require(TokenScope::Compose).is_err() {
         caller.may_run(&run.loop_name)?;
     }
     let org = if caller.reach == OrgReach::All { run.org.clone() } else { caller.org.clone() };
+    let key = StartKey::of(&parts.headers, org.as_deref())?;
     let RerunRequest { document } =
         if body.is_empty() { RerunRequest::default() } else { request::body::<RerunRequest>(&body)? };
     app.scheduler.accepts_runs()?;

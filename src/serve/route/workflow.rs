@@ -76,7 +76,7 @@ pub async fn execute(
 ) -> Result<Response, ProblemDetails> {
     caller.may_run(&name)?;
     let waiting = WaitQuery::of(&parts.uri)?;
-    let key = StartKey::of(&parts.headers, &caller)?;
+    let key = StartKey::of(&parts.headers, caller.org.as_deref())?;
     app.scheduler.accepts_runs()?;
     let WorkflowRequest { input, timeout_ms, callback_url } = request::body(&body)?;
     let input = input.map_or(Value::Null, Value::Object);

@@ -7,6 +7,7 @@ use crate::common::server::{Answer, Server};
 use crate::common::{Place, complete, think};
 use crate::serve::answers::Hooked;
 use crate::serve::client::{Serving, place, scripted};
+use crate::serve::restart::terminate;
 
 const AN_HOUR: i64 = 3_600_000;
 
@@ -16,16 +17,32 @@ struct Passed {
     server: Serving,
     hook: Server,
     tokens: Vec<String>,
+    entries: Vec<Value>,
+}
+
+fn configure(place: &Place, entries: &[Value]) {
+    let replies = [think("act", json!({ "what": "pay" })), complete(json!("ok"))];
+    scripted(place, &replies, json!({ "serve": { "tokens": entries, "callback_secret": "file:hook.key" } }));
+}
+
+fn serve(place: &Place) -> Serving {
+    let clock = place.path().join("clock").to_str().unwrap().to_owned();
+    Serving::start_with(place, &["--store", "sqlite:runs.db"], &[("LOOPCTL_CLOCK", &clock)])
 }
 
 impl Passed {
     fn start(scopes: &[&[&str]], settings: Value) -> Self {
+        let options = scopes.iter().map(|scopes| scopes.iter().flat_map(|scope| ["--scope", scope]).collect());
+        Self::start_with(&options.collect::<Vec<_>>(), settings)
+    }
+
+    /// The same, with a token of each of these options.
+    fn start_with(options: &[Vec<&str>], settings: Value) -> Self {
         let place = place(json!({}), &[]);
         let (mut tokens, mut entries) = (Vec::new(), Vec::new());
-        for (number, scopes) in scopes.iter().enumerate() {
+        for (number, options) in options.iter().enumerate() {
             let name = format!("t{number}");
-            let mut args = vec!["token", &name];
-            args.extend(scopes.iter().flat_map(|scope| ["--scope", scope]));
+            let args = [&["token", &name], options.as_slice()].concat();
             let made = place.call(&args);
             entries.push(serde_json::from_str::<Value>(made.stderr.lines().nth(1).unwrap()).unwrap());
             tokens.push(made.stdout.trim().to_owned());
@@ -34,12 +51,19 @@ impl Passed {
         place.json("loop.json", &crate::common::document(&json!({ "tools": [tool] })));
         place.file("hook.key", "s3cret-of-the-hook\n");
         place.file("clock", "0");
-        let replies = [think("act", json!({ "what": "pay" })), complete(json!("ok"))];
-        scripted(&place, &replies, json!({ "serve": { "tokens": entries, "callback_secret": "file:hook.key" } }));
-        let clock = place.path().join("clock").to_str().unwrap().to_owned();
-        let server = Serving::start_with(&place, &[], &[("LOOPCTL_CLOCK", &clock)]);
+        configure(&place, &entries);
+        let server = serve(&place);
         let hook = Server::with(|_, _| Answer::json("{}"));
-        Self { place, server, hook, tokens }
+        Self { place, server, hook, tokens, entries }
+    }
+
+    /// The same store with these tokens only.
+    fn restart_with(mut self, holders: &[usize]) -> Self {
+        terminate(&self.server);
+        let entries: Vec<Value> = holders.iter().map(|holder| self.entries[*holder].clone()).collect();
+        configure(&self.place, &entries);
+        self.server = serve(&self.place);
+        self
     }
 
     /// Starts a run as the holder of this token; its id.
@@ -81,6 +105,27 @@ fn who_may_not_decide_gets_no_token_that_does() {
             there.hook.wait_for(posts);
         }
     }
+}
+
+#[test]
+fn what_was_posted_decides_no_longer_than_the_token_that_started_the_run() {
+    let mut there = Passed::start(&[&["run", "decide"], &["decide", "read"]], json!({}));
+    let run = there.run(0);
+    let call = there.call(1);
+    there = there.restart_with(&[1]);
+    let answer = format!("/agents/{run}/answer");
+    let body = json!({ "approve": true, "token": call["answer"]["token"] });
+    let refused = there.server.post(&answer, &body);
+    assert_eq!((refused.status, refused.code()), (410, "starter_is_gone".to_owned()));
+    let page = there.server.get(&format!("{answer}?token={}", call["answer"]["token"].as_str().unwrap()));
+    let text = String::from_utf8(page.body).unwrap();
+    assert!(page.status == 410 && text.contains("This link decides nothing any more"), "{text}");
+    let own = format!("Bearer {}", there.tokens[1]);
+    let status = there.server.send("GET", &format!("/agents/{run}/status"), &[("authorization", &own)], b"");
+    assert_eq!(status.json()["status"], "paused", "{status:?}");
+    // A token of the same name is the same person.
+    there = there.restart_with(&[0, 1]);
+    assert_eq!(there.approve(&run, &call), 202);
 }
 
 #[test]

@@ -137,6 +137,22 @@ fn a_refusal_is_a_warning_with_its_code_and_equal_ones_are_counted() {
 }
 
 #[test]
+fn the_holder_of_a_token_that_is_not_taken_is_in_the_line_of_the_refusal() {
+    let (place, tokens) = guarded(&[complete(json!("ok"))], &[("bob", &["read"])]);
+    let logged = Logged::start(&place, &["--log-format", "json"], &[]);
+    let bearer = format!("Bearer {}", tokens[0]);
+    let headers = [("authorization", bearer.as_str()), ("x-org-id", "other")];
+    assert_eq!(logged.server.send("GET", "/agents", &headers, b"").status, 403);
+    let lines = logged.lines();
+    let refused: Vec<&Value> = lines.iter().filter(|line| line["message"] == "refused").collect();
+    assert_eq!(
+        (refused.len(), &refused[0]["token"], &refused[0]["org"]),
+        (1, &json!("bob"), &json!("acme")),
+        "{lines:#?}"
+    );
+}
+
+#[test]
 fn a_server_logs_unless_it_is_switched_off_and_a_wrong_variable_is_reported() {
     let place = place(json!({}), &[complete(json!("ok"))]);
     let text = |env: &[(&str, &str)], more: &[&str]| {

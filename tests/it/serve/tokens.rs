@@ -1,9 +1,11 @@
 //! The tokens of a project: their ends, two of one name, their list, and those for all organisations.
 
+use std::io::Write as _;
+
 use serde_json::{Value, json};
 
 use crate::common::{Place, complete, think};
-use crate::serve::client::{Reply, Serving, place, scripted};
+use crate::serve::client::{Reply, Serving, place, read_until_closed, scripted, until};
 
 /// A new token, and its entry for the project file.
 struct NewToken {
@@ -19,9 +21,13 @@ fn token(place: &Place, args: &[&str]) -> NewToken {
 }
 
 fn serve(place: &Place, entries: &[&Value]) -> Serving {
+    configure(place, entries);
+    Serving::start(place, &[])
+}
+
+fn configure(place: &Place, entries: &[&Value]) {
     let replies = [think("__pause_for_human__", json!({ "question": "Go on?" })), complete(json!("ok"))];
     scripted(place, &replies, json!({ "serve": { "tokens": entries } }));
-    Serving::start(place, &[])
 }
 
 fn ask(server: &Serving, token: &NewToken, method: &str, path: &str, more: &[(&str, &str)]) -> Reply {
@@ -114,7 +120,13 @@ fn the_tokens_are_listed_without_their_hashes_and_taken_out_of_the_file_one_by_o
     let left = text.replace(&format!("{},\n      ", old.entry), "");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), left);
     assert_eq!(place.call(&["token", "revoke", "ci"]).code, 0);
-    let last = place.call(&["token", "revoke", "ops"]);
+    let before = std::fs::read_to_string(&file).unwrap();
+    for which in [&["ops"][..], &["ops", "--hash", &digits(&other)]] {
+        let last = place.call(&[&["token", "revoke"], which].concat());
+        assert!(last.code == 2 && last.stderr.contains("is the last token"), "{last:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    let last = place.call(&["token", "revoke", "ops", "--all"]);
     assert!(last.code == 0 && last.stderr.contains("no token is left"), "{last:?}");
     let empty = std::fs::read_to_string(&file).unwrap();
     assert_eq!(empty, "{\n  \"serve\" : { \"tokens\": [], \"keep_days\":   30}\n}\n");
@@ -158,4 +170,87 @@ fn a_token_for_all_organisations_sees_and_cancels_all_runs_and_starts_and_decide
     assert_eq!(cancel(&auditor).status, 403);
     assert_eq!(cancel(&admin).json()["status"], "cancelled");
     assert_eq!(ask(&server, &auditor, "GET", &format!("/agents/{one}/events"), &[]).status, 200);
+}
+
+#[test]
+fn a_token_that_would_be_refused_at_once_or_whose_end_no_calendar_has_is_not_made() {
+    let place = place(json!({}), &[]);
+    for (time, why) in
+        [("0s", "refused at once"), ("0d", "refused at once"), ("36501d", "36500d"), ("5000000d", "36500d")]
+    {
+        let refused = place.call(&["token", "ci", "--expires-in", time]);
+        assert!(refused.code == 2 && refused.stdout.is_empty() && refused.stderr.contains(why), "{refused:?}");
+    }
+    let longest = token(&place, &["ci", "--expires-in", "36500d"]);
+    serve(&place, &[&longest.entry]);
+}
+
+#[test]
+fn the_key_of_a_rerun_is_of_the_organisation_that_the_new_run_gets() {
+    let place = place(json!({}), &[]);
+    let scopes = ["--scope", "run", "--scope", "read"];
+    let acme = token(&place, &[&["acme", "--org", "acme"], &scopes[..]].concat());
+    let all = token(&place, &[&["all", "--org", "*"], &scopes[..]].concat());
+    let none = token(&place, &[&["none"], &scopes[..]].concat());
+    let server = serve(&place, &[&acme.entry, &all.entry, &none.entry]);
+    let send = |token: &NewToken, path: &str, org: Option<&str>, body: &str| {
+        let bearer = format!("Bearer {}", token.text);
+        let mut headers = vec![("authorization", bearer.as_str()), ("idempotency-key", "k")];
+        headers.extend(org.map(|org| ("x-org-id", org)));
+        server.send("POST", path, &headers, body.as_bytes())
+    };
+    let first = ask(&server, &acme, "POST", "/agents/execute", &[]).json();
+    let rerun = format!("/agents/{}/rerun", first["agent_run_id"].as_str().unwrap());
+    let again = send(&all, &rerun, None, "{}").json()["agent_run_id"].clone();
+    assert!(again.is_string() && again != first["agent_run_id"], "{again}");
+    assert_eq!(send(&all, &rerun, None, "{}").json()["agent_run_id"], again);
+    assert_eq!(
+        send(&all, &rerun, Some("acme"), "{}").json()["agent_run_id"],
+        again,
+        "the same request of the same run"
+    );
+    assert_eq!(send(&acme, &rerun, None, "{}").json()["agent_run_id"], again);
+    // The key of another organisation is another one: its runs are not found by it.
+    let own = send(&none, "/agents/execute", None, r#"{"loop":"test"}"#);
+    assert_eq!((own.status, &own.json()["status"]), (200, &json!("paused")), "{own:?}");
+    assert_ne!(own.json()["agent_run_id"], again);
+}
+
+#[test]
+fn sessions_are_listed_for_one_organisation() {
+    let place = place(json!({}), &[]);
+    let acme = token(&place, &["acme", "--org", "acme", "--scope", "run", "--scope", "read"]);
+    let all = token(&place, &["all", "--org", "*", "--scope", "read"]);
+    let server = serve(&place, &[&acme.entry, &all.entry]);
+    let bearer = format!("Bearer {}", acme.text);
+    let body = json!({ "loop": "test", "session": "ada" }).to_string();
+    let run = server.send("POST", "/agents/execute", &[("authorization", &bearer)], body.as_bytes()).json();
+    let listed = |more: &[(&str, &str)]| ask(&server, &all, "GET", "/agents?session=ada", more);
+    let refused = listed(&[]);
+    assert_eq!((refused.status, refused.code()), (400, "bad_request".to_owned()));
+    assert!(refused.json()["detail"].as_str().unwrap().contains("X-Org-Id"), "{refused:?}");
+    assert_eq!(listed(&[("x-org-id", "acme")]).json()["agents"][0]["agent_run_id"], run["agent_run_id"]);
+}
+
+#[test]
+fn a_stream_ends_with_the_token_that_reads_it() {
+    let place = place(json!({}), &[]);
+    let soon = token(&place, &["soon", "--scope", "read", "--expires-in", "1h"]);
+    let own = token(&place, &["own", "--scope", "run", "--scope", "decide"]);
+    configure(&place, &[&soon.entry, &own.entry]);
+    place.file("clock", "0");
+    let clock = place.path().join("clock").to_str().unwrap().to_owned();
+    let server = Serving::start_with(&place, &[], &[("LOOPCTL_CLOCK", &clock)]);
+    let run = ask(&server, &own, "POST", "/agents/execute", &[]).json();
+    let agent = format!("/agents/{}", run["agent_run_id"].as_str().unwrap());
+    let mut reader = server.connect();
+    let head = format!("host: {}\r\nauthorization: Bearer {}\r\nconnection: close", server.address, soon.text);
+    write!(reader, "GET {agent}/events HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
+    let seen = until(&mut reader, "\"paused\"");
+    assert!(!seen.contains("stream_failed"), "{seen}");
+    place.file("clock", (2 * 3_600_000).to_string());
+    let rest = String::from_utf8(read_until_closed(&mut reader)).unwrap();
+    let last = rest.lines().rfind(|line| line.starts_with("data: ")).expect("a last event");
+    assert!(last.contains("\"stream_failed\"") && last.contains("\"token_expired\""), "{rest}");
+    assert_eq!(ask(&server, &soon, "GET", &format!("{agent}/events"), &[]).code(), "token_expired");
 }

@@ -95,6 +95,14 @@ pub enum DecisionRights {
 }
 
 impl DecisionRights {
+    /// What both of them are about; none if that is nothing.
+    pub fn within(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::All, rights) | (rights, Self::All) => Some(rights),
+            (one, other) => (one == other).then_some(one),
+        }
+    }
+
     /// Whether it may be about everything.
     pub fn is_all(&self) -> bool {
         *self == Self::All

@@ -21,7 +21,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (index, token) in serve.tokens.iter().enumerate() {
         let decides = |scope: &TokenScope| match scope {
             TokenScope::DecideLoop(name) => *name == program.name,
-            other => other.decides(),
+            // Of escalated approvals alone: the first post of a pause gives nobody the right to decide.
+            other => *other == TokenScope::Decide,
         };
         let starts = |scope: &TokenScope| match scope {
             TokenScope::RunLoop(name) => *name == program.name,
