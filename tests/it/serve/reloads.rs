@@ -85,7 +85,7 @@ fn a_folder_with_a_fault_is_served_as_it_was_and_that_is_seen() {
         ("loopctl.json", "{}"),
     ];
     for (file, text) in faults {
-        place.file(file, text.to_owned());
+        place.file(file, text);
         hangup(&server);
         until(failed);
         assert!(gauge(1));

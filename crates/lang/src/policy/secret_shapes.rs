@@ -206,7 +206,7 @@ fn by_prefix(rest: &str) -> Option<&'static str> {
 fn is_own_token(rest: &str) -> bool {
     let Some(key) = rest.strip_prefix("loopctl-") else { return false };
     let key = key.split('.').next().unwrap_or_default();
-    let has = |is: fn(&u8) -> bool| key.as_bytes().iter().any(|byte| is(byte));
+    let has = |is: fn(&u8) -> bool| key.as_bytes().iter().any(is);
     key.len() >= OWN_TOKEN_CHARACTERS
         && has(u8::is_ascii_digit)
         && has(u8::is_ascii_uppercase)
