@@ -337,7 +337,7 @@ impl<'a> AppendParameters<'a> {
             all.a.event.push(entry.event.as_bytes());
             all.u.token.push(entry.answer_token.as_deref());
             all.u.decision.push(entry.decision.as_deref());
-            entry.audit.iter().for_each(|noted| all.x.add(*row, number, noted));
+            entry.audit.iter().for_each(|noted| all.x.add(*row, noted));
             for text in &entry.texts {
                 let sha256 = sha256(text);
                 all.n.run.push(*row);
@@ -600,7 +600,7 @@ const ALL: &str = concat!(
 ), audited AS (
   INSERT INTO @.audit (at_ms, action, actor, detail, run_id, loop_name, org)
   SELECT x.at_ms, x.action, x.actor, x.detail, r.run_id, r.loop_name, r.org
-  FROM $x JOIN ins USING (run, seq) JOIN @.runs r ON r.id = x.run
+  FROM $x JOIN @.runs r ON r.id = x.run WHERE x.run IN (SELECT run FROM ins)
 ), standing AS (",
     updated!(" AND (d.id = ANY ($u.decision)) IS NOT TRUE"),
     ") SELECT run, seq FROM ins"

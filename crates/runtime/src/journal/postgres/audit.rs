@@ -12,7 +12,6 @@ columns! {
     /// The lines of the events of a batch.
     pub(super) struct AuditColumns<'a> {
         run: i64,
-        seq: i32,
         at_ms: i64,
         action: &'a str,
         actor: Option<&'a str>,
@@ -21,10 +20,9 @@ columns! {
 }
 
 impl<'a> AuditColumns<'a> {
-    /// Adds the line of an event, by the key of its run and its number.
-    pub(super) fn add(&mut self, row: i64, seq: i32, entry: &'a AuditEntry) {
+    /// Adds the line of an event, by the key of its run: all events of a run in a batch are written, or none.
+    pub(super) fn add(&mut self, row: i64, entry: &'a AuditEntry) {
         self.run.push(row);
-        self.seq.push(seq);
         self.at_ms.push(entry.at_ms);
         self.action.push(entry.action.word());
         self.actor.push(entry.actor.as_deref());
