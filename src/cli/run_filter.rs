@@ -51,7 +51,7 @@ pub struct RunBoundsArgs {
 pub enum AskedTime {
     /// This moment, in milliseconds since 1970.
     At(i64),
-    /// So many milliseconds ago.
+    /// This number of milliseconds ago.
     Ago(i64),
 }
 

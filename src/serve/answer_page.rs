@@ -109,7 +109,7 @@ impl AskedDecision {
         approval.map_or(1, |approval| approval.approvers)
     }
 
-    /// Whether it is an approval that is a step of its own: what is said with it goes on in the workflow.
+    /// Whether it is an approval that is a step of its own: the comment on it is passed to the next steps.
     fn is_approval_step(&self) -> bool {
         self.call.as_ref().is_some_and(|call| call.action == APPROVAL_STEP)
     }

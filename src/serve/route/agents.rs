@@ -31,7 +31,7 @@ pub struct AgentsQuery {
     pub which: RunQuery,
     /// Also the runs that other runs called.
     pub called: bool,
-    /// So many at most, 1 to 500; 50 by default.
+    /// The most runs, 1 to 500; 50 by default.
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<usize>,
     /// The next page: the `next_cursor` of the page before.

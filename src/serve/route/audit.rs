@@ -38,7 +38,7 @@ pub struct AuditQuery {
     pub token: Option<String>,
     /// Of this kind.
     pub action: Option<AuditAction>,
-    /// So many at most, 1 to 500; 100 by default.
+    /// The most lines, 1 to 500; 100 by default.
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<usize>,
     /// The next page: the `next_cursor` of the page before.

@@ -67,7 +67,7 @@ pub struct BulkRequest {
     /// Why they are cancelled.
     #[serde(default)]
     pub reason: Option<String>,
-    /// So many at most, 1 to 500; 100 by default. The oldest come first.
+    /// The most runs, 1 to 500; 100 by default. The oldest come first.
     #[serde(default)]
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<usize>,

@@ -250,7 +250,7 @@ fn parameter<'a>(value: &'a (dyn ToSql + Sync + Send), of: &Type) -> Parameter<'
     (value, of.clone())
 }
 
-/// The clause of a status, exactly as lists show it; `asks`: whether runs under way are told apart by their drivers.
+/// The clause of a status, exactly as lists show it; `asks`: whether runs under way are shown as queued or running, by their drivers.
 fn status_clause(status: ListedStatus, asks: bool) -> Cow<'static, str> {
     const UNDER_WAY: &str = "r.status = 'running' AND NOT (r.failed_take_ups >= 3 AND r.driver IS NULL)";
     match status {

@@ -60,7 +60,7 @@ pub(super) struct GiveBackSpace;
 pub(super) const INCREMENTAL: i64 = 2;
 /// The most pages that are given back at a time (1 MiB): they are moved in one transaction, and others write before the next.
 const MAX_PAGES: i64 = 256;
-/// One part of so many pages of the file stays free for the next runs: a file that grows and shrinks moves pages for nothing.
+/// One page in this number stays free for the next runs: a file that grows and shrinks moves pages for nothing.
 const FREE_PART: i64 = 16;
 
 impl WriteRequest for GiveBackSpace {

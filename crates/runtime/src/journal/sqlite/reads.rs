@@ -395,7 +395,7 @@ impl Census {
     }
 }
 
-/// The clause of a status, exactly as lists show it; `asks`: whether runs under way are told apart by their drivers.
+/// The clause of a status, exactly as lists show it; `asks`: whether runs under way are shown as queued or running, by their drivers.
 fn status_clause(status: ListedStatus, asks: bool, living: &str) -> (String, Option<SqlValue>) {
     let has_driver = "runs.driver IN (SELECT value FROM json_each(?))";
     let names = || Some(living.to_owned().into());
