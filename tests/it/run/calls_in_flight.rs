@@ -156,8 +156,16 @@ fn an_entry_has_the_times_at_which_its_call_was_asked_for_decided_and_made() {
     let [asked, none, not_called] = times(2);
     assert!(asked.is_some() && none.is_none() && not_called.is_none(), "a built-in tool: {shown:#}");
     let clock = |time: &str| time.split(['T', 'Z']).nth(1).expect("a time").to_owned();
-    let words = ["asked", "decided", "called"];
-    let words: Vec<String> = words.iter().zip(&decided).map(|(word, time)| format!("{word} {}", clock(time))).collect();
+    // A time is shown once, whatever happened at it.
+    let words = ["asked", "decided", "called"].iter().zip(&decided);
+    let words: Vec<String> = words
+        .collect::<Vec<_>>()
+        .chunk_by(|(_, one), (_, next)| one == next)
+        .map(|equal| {
+            let said: Vec<&str> = equal.iter().map(|(word, _)| **word).collect();
+            format!("{} {}", said.join(" and "), clock(equal[0].1))
+        })
+        .collect();
     for format in ["text", "html"] {
         let trace = place.call(&["trace", "r", "--format", format]).stdout;
         assert!(trace.contains(&words.join(", ")), "{format}: {words:?}: {trace}");
