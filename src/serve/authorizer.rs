@@ -69,20 +69,20 @@ pub struct Caller {
 #[derive(Debug)]
 pub struct NotIdentified {
     /// Why.
-    pub problem: ProblemDetails,
+    pub problem: Box<ProblemDetails>,
     /// Whose token came with it, where that is known: for the log.
     pub holder: Option<Box<Caller>>,
 }
 
 impl From<ProblemDetails> for NotIdentified {
     fn from(problem: ProblemDetails) -> Self {
-        Self { problem, holder: None }
+        Self { problem: Box::new(problem), holder: None }
     }
 }
 
 impl From<NotIdentified> for ProblemDetails {
     fn from(refused: NotIdentified) -> Self {
-        refused.problem
+        *refused.problem
     }
 }
 
@@ -333,7 +333,7 @@ impl Authorizer {
         let holder = self.holder(token).ok_or_else(unknown)?;
         holder.caller(named, now_ms).map_err(|problem| {
             let holder = Some(Box::new(holder.own()));
-            NotIdentified { problem, holder }
+            NotIdentified { problem: Box::new(problem), holder }
         })
     }
 

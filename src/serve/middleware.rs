@@ -291,8 +291,10 @@ pub async fn admitted(
     let caller = match app.served().authorizer.identify(request.headers(), clock::wall_ms()) {
         Ok(caller) => caller,
         Err(NotIdentified { problem, holder }) => {
-            holder.map(|holder| shown.set(*holder));
-            return Err(problem);
+            if let Some(holder) = holder {
+                shown.set(*holder);
+            }
+            return Err(*problem);
         }
     };
     shown.set(caller.clone());
