@@ -29,6 +29,23 @@ fn program(names: &[&str]) -> Option<String> {
     names.iter().find_map(at)
 }
 
+/// A driver that was started, and its port; none if it ended at once.
+fn started(program: &str) -> Option<(Child, u16)> {
+    let mut command = Command::new(program);
+    let mut driver = command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut lines = BufReader::new(driver.stdout.take().expect("a pipe")).lines();
+    let port = lines.by_ref().find_map(|line| {
+        let line = line.expect("it prints its port");
+        line.split_once("successfully on port ")?.1.trim_end_matches('.').parse::<u16>().ok()
+    });
+    let Some(port) = port else {
+        driver.wait().expect("it has ended");
+        return None;
+    };
+    std::thread::spawn(move || lines.for_each(drop));
+    Some((driver, port))
+}
+
 impl Browser {
     /// A browser with a window of this size; none, said so, on a machine that has none.
     pub fn open((width, height): (u32, u32), dark: bool) -> Option<Self> {
@@ -39,21 +56,10 @@ impl Browser {
             );
             return None;
         };
-        let mut driver = Command::new(driver);
-        let mut driver =
-            driver.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
-        let mut lines = BufReader::new(driver.stdout.take().expect("a pipe")).lines();
-        let port = lines.by_ref().find_map(|line| {
-            line.expect("it prints its port")
-                .split_once("successfully on port ")?
-                .1
-                .trim_end_matches('.')
-                .parse::<u16>()
-                .ok()
-        });
-        std::thread::spawn(move || lines.for_each(drop));
+        // It takes a free port of one kind of address, and ends when another process has the same port of the other kind.
+        let (driver, port) = (0..20).find_map(|_| started(&driver)).expect("it starts");
         let profile = tempfile::tempdir().expect("a folder");
-        let address = SocketAddr::from(([127, 0, 0, 1], port.expect("a port")));
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
         let mut browser = Self { driver, address, session: String::new(), _profile: profile };
         let mut args = vec![
             "--headless=new".to_owned(),
