@@ -87,19 +87,18 @@ impl SentForm {
 
     /// The keys of a form: what is typed is a text, or JSON.
     fn filled_in(&self, keys: &[String]) -> Result<Map<String, Value>, String> {
-        let value = |(number, key): (usize, &String)| {
+        let value = |number: usize, key: &str| -> Result<Value, String> {
             let text = self.text(&format!("key.{number}"));
-            let value = match self.text(&format!("kind.{number}")) {
-                "text" => Value::String(text.to_owned()),
-                "json" => json(text, key)?,
+            match self.text(&format!("kind.{number}")) {
+                "text" => Ok(Value::String(text.to_owned())),
+                "json" => json(text, key),
                 _ => match json(text, key) {
-                    Ok(value) if !value.is_string() => value,
-                    _ => Value::String(text.to_owned()),
+                    Ok(value) if !value.is_string() => Ok(value),
+                    _ => Ok(Value::String(text.to_owned())),
                 },
-            };
-            Ok((key.clone(), value))
+            }
         };
-        keys.iter().enumerate().map(value).collect()
+        keys.iter().enumerate().map(|(number, key)| Ok((key.clone(), value(number, key)?))).collect()
     }
 }
 
