@@ -87,6 +87,8 @@ pub struct Operation<A> {
     pub settled: SettledCost,
     /// How often it was made before, when its step runs again.
     pub repetition: Repetition,
+    /// What the item of a workflow is called that the step is of.
+    pub item_label: Option<Arc<str>>,
 }
 
 /// How often a step was made before. That of a call of a turn is all zero.
@@ -336,6 +338,7 @@ impl<A: Address> Operation<A> {
             run_id: None,
             settled: SettledCost::default(),
             repetition: Repetition::default(),
+            item_label: None,
         }
     }
 

@@ -68,6 +68,9 @@ pub struct StepQuestion {
     /// The address of the step, as `resume --at` takes it. That of a step of a workflow which the step calls in turn
     /// follows after a `/`.
     pub at: String,
+    /// What the item is called that the step is of, by the `item_label` of its loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item_label: Option<String>,
     /// What it asks. The run that asks is that of the step, if it has one.
     #[serde(flatten)]
     pub question: Question,

@@ -68,7 +68,8 @@ function row(question, paths, link, keep) {
   tick.checked = keep.has(question.at);
   tick.addEventListener("change", () => (tick.checked ? keep.add(question.at) : keep.delete(question.at)));
   return el("tr", { "data-at": question.at }, el("td", {}, tick),
-    el("td", {}, el("a", { class: "at", href: link(question.at) }, question.at), el("span", { class: "asks" }, cut(question.question))),
+    el("td", {}, el("a", { class: "at", href: link(question.at) }, question.at),
+      question.item_label === undefined ? [] : el("span", { class: "meta" }, plain(question.item_label)), el("span", { class: "asks" }, cut(question.question))),
     paths.map((path) => cell(known.has(path), known.get(path))),
     el("td", {}, more > 0 || values.some(([, value]) => String(value).length > MOST_CHARACTERS)
       ? whole(question, more) : []),

@@ -1,7 +1,7 @@
 // The forms in which a human decides about a pause. `send` sends the members of a decision.
 
 import { isPlain, table } from "./approvals.js";
-import { called, count, el, exact, exactText, fill, head, needs, prose, when } from "./text.js";
+import { called, count, el, exact, exactText, fill, head, needs, plain, prose, when } from "./text.js";
 
 export const button = (text, kind, on) => el("button", { type: "button", class: kind, on }, text);
 
@@ -175,7 +175,8 @@ export function questions(section, view, post, link) {
       const asks = question.run_id ? ["asked by ", el("a", { class: "link id", href: `#${encodeURIComponent(question.run_id)}` }, question.run_id)]
         : question.expected_keys ? "a form" : titles[question.kind] || question.kind;
       group = el("details", { class: "question-of", "data-key": key },
-        el("summary", { class: "head" }, el("span", { class: "at" }, question.at), el("span", { class: "meta" }, asks)),
+        el("summary", { class: "head" }, el("span", { class: "at" }, question.at),
+          question.item_label === undefined ? [] : el("span", { class: "meta" }, plain(question.item_label)), el("span", { class: "meta" }, asks)),
         el("div", { role: "group", "aria-label": `The step ${question.at}` },
           question.expected_keys || question.kind === "uncertain" ? [] : el("p", { class: "question" }, prose(question.question)), deciding(question, send, fault), fault,
           el("p", { class: "meta" }, el("a", { class: "link", href: link(question.at) }, `Show the step ${question.at}`))));

@@ -101,8 +101,9 @@ function move(event) {
   cells[to].focus();
 }
 
-/** What an item is called: its first text, else its first number; then the others of it. */
-function label(item) {
+/** What an item is called: its label, else its first text, else its first number; then the others of it. */
+function label({ label: given, item }) {
+  if (given !== undefined) return [plain(given), ""];
   if (item === undefined) return ["", ""];
   if (item === null || typeof item !== "object") return [plain(item), ""];
   const members = Object.entries(item);
@@ -120,7 +121,7 @@ function verdict({ output, error }) {
 }
 
 function cellContent(item) {
-  const [name, rest] = label(item.item);
+  const [name, rest] = label(item);
   const came = verdict(item);
   if (!name && !came) return [el("b", {}, plain(item.index))];
   return [el("b", {}, plain(item.index)), el("span", { class: "label" }, name), el("span", { class: "meta rest" }, rest),
@@ -128,7 +129,7 @@ function cellContent(item) {
 }
 
 function cells(run, list, items) {
-  const isLabelled = items.rows.some((item) => item.item !== undefined || item.output !== undefined || item.error);
+  const isLabelled = items.rows.some((item) => item.label !== undefined || item.item !== undefined || item.output !== undefined || item.error);
   list.classList.toggle("labelled", isLabelled);
   items.rows.forEach((item, n) => {
     let cell = list.children[n]?.firstChild;
@@ -210,8 +211,11 @@ export function board(run, section, view, again) {
   section.hidden = false;
   const where = section.querySelector(".where");
   where.hidden = !view.item;
-  if (view.item && where.shown !== view.item) fill(where, "This item is ", badge(view.item));
-  where.shown = view.item;
+  const stands = `${view.item} ${view.item_label ?? ""}`;
+  if (view.item && where.shown !== stands) {
+    fill(where, view.item_label === undefined ? "This item is " : `${plain(view.item_label)}: this item is `, badge(view.item));
+  }
+  where.shown = stands;
   const is = view.steps.length === 1 && view.steps[0].at === run.at;
   graph(run, section.querySelector(".picture"), view, (at) => href(run, at));
   rows(run, section.querySelector(".rows"), view.steps, is);

@@ -48,6 +48,7 @@ mod hyphen_workflows;
 mod init;
 mod input_files;
 mod interactive;
+mod item_labels;
 mod item_limits;
 mod journals;
 mod keys;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::end::StepEnd;
 use super::progress::{Current, FailedRun, StepChange, StepFault, StepFrame, Stopping, chosen};
 use super::record::{StepRecord, StepStatus};
+use super::scope::scope;
 use super::step_start::{BeginFault, ChosenStep, Opened};
 use crate::address::StepAddress;
 use crate::budget;
@@ -84,12 +85,14 @@ pub(super) struct StepList<'p> {
     pub prefix: String,
     /// The loop whose item it is.
     pub of: Option<&'p Foreach>,
+    /// What the item is called.
+    pub label: Option<Arc<str>>,
 }
 
 impl<'p> StepList<'p> {
-    /// The steps of an item of the loop at an address.
-    pub fn of_item(foreach: &'p Foreach, at: &str, index: u32) -> Self {
-        Self { steps: &foreach.steps, prefix: format!("{at}.{index}"), of: Some(foreach) }
+    /// The steps of an item of the loop at an address, which are this far.
+    pub fn of_item(foreach: &'p Foreach, at: &str, index: u32, frame: &StepFrame) -> Self {
+        Self { steps: &foreach.steps, prefix: format!("{at}.{index}"), of: Some(foreach), label: frame.label.clone() }
     }
 
     /// The address of a step.
@@ -235,6 +238,7 @@ impl<'p> Advance<'p> {
                 let failed = self.outages.get(&at).copied();
                 Current::Open(Box::new(OpenStep {
                     progress,
+                    item_label: list.label.clone(),
                     is_subrun: matches!(step.action, StepAction::React(_)),
                     settled: failed.map(|failed| failed.settled).unwrap_or_default(),
                     repetition: Repetition {
@@ -321,19 +325,7 @@ impl<'p> Advance<'p> {
     /// Evaluates with these names. The moment is that of the event.
     pub fn with_scope<T>(&mut self, names: &[&Map<String, Value>], work: impl FnOnce(&mut Self, &Scope<'_>) -> T) -> T {
         let (header, now) = (Arc::clone(&self.header), rfc3339(self.now.wall_ms));
-        let scope = Scope {
-            arguments: &Value::Null,
-            context: names,
-            input: &header.input.value,
-            lists: Some(&header.input.lists),
-            files: Some(&header.files),
-            now: &now,
-            run_id: &header.run_id,
-            extra: &[],
-            reads_fences: header.reads_fences(),
-            secrets: None,
-        };
-        work(self, &scope)
+        work(self, &scope(&header, names, &now))
     }
 
     /// Whether a condition of the workflow holds.

@@ -85,6 +85,7 @@ impl StepRecord {
         Self {
             at,
             kind,
+            item_label: None,
             status,
             started_at_ms: Some(started_at_ms),
             finished_at_ms: None,
@@ -181,6 +182,7 @@ impl Advance<'_> {
     }
 
     fn report(&mut self, list: &StepList<'_>, record: StepRecord) {
+        let record = StepRecord { item_label: list.label.as_deref().map(str::to_owned), ..record };
         if list.of.is_none() {
             // What the step was given and gave is in the context and the journal.
             self.records.push(StepRecord { input: None, output: None, ..record.clone() });

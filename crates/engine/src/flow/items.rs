@@ -1,8 +1,12 @@
 //! The items of a loop: they begin in order, a bounded number at a time, and none sees the keys of another.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::advance::{Advance, ListEnd, Names, StepList, TakenItems};
+use super::item_label::{item_label, labelled, names_of_item};
+use super::partial_value::or_null;
 use super::progress::{Current, ItemStatus, ItemsState, StepFault, StepFrame};
 use super::record::ItemCounts;
 use crate::header::RunHeader;
@@ -85,18 +89,16 @@ impl<'p> Advance<'p> {
             None => item_at(&self.header, foreach, at, names),
         };
         let item = item.unwrap_or(Value::Null);
-        let mut given = Map::new();
-        given.insert(foreach.item_name.clone(), item.clone());
-        given.insert("item".to_owned(), item);
-        given.insert("__index".to_owned(), index.into());
-        given.insert("__count".to_owned(), items.count.into());
-        StepFrame { given, began_active_ms: self.now.active_ms, ..StepFrame::default() }
+        let given = names_of_item(foreach, item, index, items.count);
+        let near: Names<'_> = std::iter::once(&given).chain(names.iter().copied()).collect();
+        let label = item_label(foreach, &near, &self.header, self.now.wall_ms).map(Arc::from);
+        StepFrame { given, label, began_active_ms: self.now.active_ms, ..StepFrame::default() }
     }
 
     /// Advances one item, and takes its outcome if it ended.
     fn item(&mut self, foreach: &'p Foreach, items: &mut ItemsState, index: u32, names: &[&Map<String, Value>]) {
-        let list = StepList::of_item(foreach, &items.at, index);
         let Some(frame) = items.open.get_mut(&index) else { return };
+        let list = StepList::of_item(foreach, &items.at, index, frame);
         let Some(end) = self.list(&list, frame, names) else { return };
         let Some(frame) = items.open.remove(&index) else { return };
         let status = match end {
@@ -154,9 +156,9 @@ impl<'p> Advance<'p> {
 
     /// What is gathered of an item.
     fn collected(&mut self, foreach: &Foreach, frame: &StepFrame, names: &[&Map<String, Value>]) -> Value {
-        let Some(path) = &foreach.collect else { return frame.last.clone().unwrap_or(Value::Null) };
+        let Some(field) = &foreach.collect else { return frame.last.clone().unwrap_or(Value::Null) };
         let names: Names<'_> = [&frame.keys, &frame.given].into_iter().chain(names.iter().copied()).collect();
-        self.with_scope(&names, |_, scope| scope.lookup(path).map_or(Value::Null, std::borrow::Cow::into_owned))
+        self.with_scope(&names, |_, scope| or_null(field, scope))
     }
 
     /// Whether so few items fail for good that the loop may succeed when the others run again.
@@ -174,14 +176,16 @@ impl<'p> Advance<'p> {
         if !items.stopped {
             return None;
         }
+        let label = items.unfinished.get(index).and_then(|frame| frame.label.as_deref());
+        let item = labelled(&index.to_string(), label);
         match foreach.failure_strategy {
             FailureStrategy::StopOnError => {
-                Some(StepFault { message: format!("item {index} failed: {}", fault.message), ..fault.clone() })
+                Some(StepFault { message: format!("item {item} failed: {}", fault.message), ..fault.clone() })
             }
             FailureStrategy::ContinueOnError => Some(StepFault {
                 code: "too_many_failures".to_owned(),
                 message: format!(
-                    "{} failed, and `max_failures` is {}; the first is item {index}: {}",
+                    "{} failed, and `max_failures` is {}; the first is item {item}: {}",
                     if items.counts.failed == 1 {
                         "1 item".to_owned()
                     } else {

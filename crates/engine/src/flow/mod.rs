@@ -6,10 +6,12 @@ mod decide;
 mod end;
 mod expire;
 pub mod item_budget;
+pub(crate) mod item_label;
 pub mod item_log;
 mod items;
 mod outcome;
 mod output;
+mod partial_value;
 mod place;
 pub mod progress;
 pub mod question;
@@ -17,6 +19,7 @@ pub mod record;
 mod records;
 mod redrive;
 mod resume;
+mod scope;
 mod shown_item;
 mod step_input;
 mod step_start;
@@ -254,7 +257,7 @@ fn files(read: &[ReadFile], edition: u32) -> FileValues {
 
 /// The steps of the workflow.
 fn root(program: &FlowProgram) -> StepList<'_> {
-    StepList { steps: &program.steps, prefix: String::new(), of: None }
+    StepList { steps: &program.steps, prefix: String::new(), of: None, label: None }
 }
 
 /// Where the run is after its steps advanced.

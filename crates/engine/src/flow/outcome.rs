@@ -222,7 +222,8 @@ fn find<'p>(
             let Some((index, step)) = at.item(depth).zip(chosen(step, &items.at)) else { return };
             let StepAction::Foreach(foreach) = &step.action else { return };
             if let Some(frame) = items.open.get_mut(&index) {
-                find(advance, &StepList::of_item(foreach, &items.at, index), frame, at, depth.saturating_add(1), work);
+                let list = StepList::of_item(foreach, &items.at, index, frame);
+                find(advance, &list, frame, at, depth.saturating_add(1), work);
             }
         }
         _ => {}

@@ -86,6 +86,8 @@ pub struct StepFrame {
     pub keys: Map<String, Value>,
     /// The names that are given to it: those of its item.
     pub given: Map<String, Value>,
+    /// What its item is called.
+    pub label: Option<Arc<str>>,
     /// What its last step gave.
     pub last: Option<Value>,
     /// Whether a step of it ran.

@@ -18,6 +18,9 @@ pub struct StepRecord {
     /// Its `type`.
     #[serde(rename = "type")]
     pub kind: String,
+    /// What the item is called that it is a step of, by the `item_label` of its loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item_label: Option<String>,
     /// Where it is.
     pub status: StepStatus,
     /// When it began, RFC 3339.

@@ -61,7 +61,8 @@ impl<'r> StepSurroundings<'r> {
     pub fn open(self, open: &OpenStep) -> StepRecord {
         let record = StepRecord::new(open.address.to_string(), open.name.clone(), self.status(open), open.due_at_ms);
         let run_id = open.run_id.as_deref().map(str::to_owned);
-        StepRecord { input: Some(open.input.clone()), run_id, attempts: open.attempts.clone(), ..record }
+        let item_label = open.item_label.as_deref().map(str::to_owned);
+        StepRecord { item_label, input: Some(open.input.clone()), run_id, attempts: open.attempts.clone(), ..record }
     }
 
     /// The record of a loop that has not ended.

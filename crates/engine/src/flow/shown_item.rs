@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::item_label::{item_label, names_of_item};
 use super::items::item_at;
 use super::place::frames_around;
 use super::progress::{ItemsState, StepFrame};
@@ -46,6 +47,7 @@ impl<'s> ItemSource<'s> {
         let reason = reason.or_else(|| gathered?.get("error")?.get("message")?.as_str());
         ItemRow {
             index,
+            label: self.label(index),
             status,
             item: self.item(index).as_ref().and_then(beginning),
             output: output.as_ref().and_then(beginning),
@@ -53,11 +55,28 @@ impl<'s> ItemSource<'s> {
         }
     }
 
+    /// What an item is called; none without a label, and where the item is no longer known.
+    pub fn label(&self, index: u32) -> Option<String> {
+        self.foreach.label.as_ref()?;
+        if let Some(frame) = self.frame(index) {
+            return frame.label.as_deref().map(str::to_owned);
+        }
+        let count = self.items.map_or(self.total, |items| items.count);
+        let given = names_of_item(self.foreach, self.item(index)?, index, count);
+        let names: Vec<_> = std::iter::once(&given).chain(self.names()?).collect();
+        item_label(self.foreach, &names, &self.state.header, self.state.now.wall_ms)
+    }
+
+    /// How far an item is that is kept.
+    fn frame(&self, index: u32) -> Option<&'s StepFrame> {
+        let items = self.items?;
+        [&items.open, &items.unfinished, &items.again, &items.partly].iter().find_map(|frames| frames.get(&index))
+    }
+
     /// The item itself.
     fn item(&self, index: u32) -> Option<Value> {
         if let Some(items) = self.items {
-            let kept = [&items.open, &items.unfinished, &items.again, &items.partly];
-            if let Some(frame) = kept.iter().find_map(|frames| frames.get(&index)) {
+            if let Some(frame) = self.frame(index) {
                 return frame.given.get("item").cloned();
             }
             if let Some(list) = &items.list {

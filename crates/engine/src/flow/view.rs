@@ -17,7 +17,7 @@ use crate::outcome::Status;
 use crate::question::StepQuestion;
 use crate::state::{FlowState, State};
 use loopctl_lang::program::Program;
-use loopctl_lang::program::flow::{FlowStep, StepAction};
+use loopctl_lang::program::flow::{FlowProgram, FlowStep, StepAction};
 
 /// The most questions of steps that wait in one view.
 const MOST_QUESTIONS: usize = 50;
@@ -36,6 +36,9 @@ pub struct StepView {
     /// At the address of an item: where the item is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<StepStatus>,
+    /// At the address of an item, or of a step of one: what the item is called, by the `item_label` of its loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item_label: Option<String>,
     /// At the address of a loop: its items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<ItemsView>,
@@ -66,6 +69,9 @@ pub struct ItemsView {
 pub struct ItemRow {
     /// Its number, from 0.
     pub index: u32,
+    /// What it is called, by the `item_label` of its loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Where it is.
     pub status: StepStatus,
     /// The item, or of an object the first texts and the first number, cut to a bound.
@@ -153,6 +159,7 @@ impl StepLog {
             status: state.status(),
             steps: Vec::new(),
             item: None,
+            item_label: None,
             items: None,
             waiting: waits.len(),
             questions: waits.iter().take(MOST_QUESTIONS).map(|open| waiting::question(open, &state.header)).collect(),
@@ -163,6 +170,7 @@ impl StepLog {
         };
         let FoundStep { kind, list, frame, prefix, .. } = found_at(program, &state.progress.root, at, &self.items)?;
         let item = (!prefix.is_empty()).then(|| self.item(state, &prefix, around)).flatten();
+        view.item_label = label_at(program, state, &prefix);
         let is_over = around.is_over || item.is_some_and(|status| status == StepStatus::Cancelled);
         let around = StepSurroundings { is_over, ..around };
         let here = ListView { around, prefix: &prefix, ended: item, ..all };
@@ -229,13 +237,20 @@ impl StepLog {
                 continue;
             }
             if view.rows.len() < window.most {
-                view.rows.push(ItemRow { index, status, item: None, output: None, error: None });
+                view.rows.push(ItemRow { index, label: None, status, item: None, output: None, error: None });
             } else {
                 view.next = Some(index);
             }
         }
         view
     }
+}
+
+/// What the item at an address is called.
+fn label_at(program: &FlowProgram, state: &FlowState, at: &str) -> Option<String> {
+    let (of, index) = at.rsplit_once('.')?;
+    let StepAction::Foreach(foreach) = &program.step_at(of)?.action else { return None };
+    ItemSource::new(state, foreach, of, 0).label(index.parse().ok()?)
 }
 
 /// A loop that is under way, or failed, in a list.

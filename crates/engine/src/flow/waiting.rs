@@ -59,7 +59,13 @@ fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion> {
     match &open.progress {
         Progress::Asks(AskedFor::Subrun(waits)) if !waits.asks.steps.is_empty() => {
             let below = waits.asks.steps.iter().cloned();
-            below.map(|below| StepQuestion { at: format!("{}/{}", open.address, below.at), ..below }).collect()
+            let label = open.item_label.as_deref();
+            let above = |below: StepQuestion| StepQuestion {
+                at: format!("{}/{}", open.address, below.at),
+                item_label: label.map(str::to_owned).or(below.item_label),
+                ..below
+            };
+            below.map(above).collect()
         }
         _ => vec![question(open, header)],
     }
@@ -70,6 +76,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
     let uncertain = |text| Question::new(Termination::Uncertain, text);
     let plain = StepQuestion {
         at: open.address.to_string(),
+        item_label: open.item_label.as_deref().map(str::to_owned),
         question: Question::new(Termination::Human, String::new()),
         action: action.clone(),
         action_input: Some(Value::clone(&open.input)),

@@ -24,6 +24,8 @@ struct JournaledCall {
 #[serde(remote = "StepQuestion")]
 struct JournaledStep {
     at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    item_label: Option<String>,
     #[serde(flatten)]
     question: Question,
     action: String,

@@ -12,8 +12,9 @@ use super::layout::{Look, Tone, wrap};
 use super::steps::{MOST_ROWS, as_call, counted, failure, notable, totals};
 use super::text::{Pieces, ShownObservation, took};
 use super::units::rfc3339;
+use crate::flow::item_label::labelled;
 use crate::flow::record::{StepRecord, StepStatus};
-use crate::flow::view::StepView;
+use crate::flow::view::{ItemRow, StepView};
 use crate::outcome::Termination;
 use crate::question::{OnRejected, StepQuestion};
 
@@ -30,7 +31,7 @@ pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
     };
     let duration_ms = record.duration_ms();
     let mut shown = pieces.observation(&ShownObservation {
-        whose: Some(&record.at),
+        whose: Some(&labelled(&record.at, record.item_label.as_deref())),
         value: &value,
         success: record.error.is_none(),
         duration_ms,
@@ -54,7 +55,8 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
             Termination::Stuck => "is stuck:",
             _ => "asks:",
         };
-        let title = format!("The step {} {says}", escape::line(&question.at));
+        let at = labelled(&question.at, question.item_label.as_deref());
+        let title = format!("The step {} {says}", escape::line(&at));
         let _ = writeln!(shown, "{}", look.paint(Tone::Bold, &title));
         if let Some(run_id) = &question.question.run_id {
             let by = format!("asked by the run {}", escape::line(run_id));
@@ -103,7 +105,11 @@ pub fn view(look: Look, about: &About<'_>, run_id: &str, view: &StepView) -> Str
     let at = view.at.as_deref().unwrap_or("all steps");
     let mut shown = pieces.header(about.loop_name, &[run_id, at, view.status.word()], "");
     if let Some(item) = view.item {
-        let _ = writeln!(shown, "This item is {}.", look.paint(tone(item), item.word()));
+        let whose = match view.item_label.as_deref() {
+            Some(label) => format!("{}: this item", escape::line(label)),
+            None => "This item".to_owned(),
+        };
+        let _ = writeln!(shown, "{whose} is {}.", look.paint(tone(item), item.word()));
     }
     for record in &view.steps {
         shown.push('\n');
@@ -111,8 +117,11 @@ pub fn view(look: Look, about: &About<'_>, run_id: &str, view: &StepView) -> Str
     }
     if let Some(items) = &view.items {
         let _ = writeln!(shown, "\n{}", totals(items));
-        let rows: Vec<String> =
-            notable(items).take(MOST_ROWS).map(|row| format!("{} {}", row.index, row.status.word())).collect();
+        let row = |row: &ItemRow| {
+            let item = labelled(&row.index.to_string(), row.label.as_deref());
+            format!("{} {}", escape::line(&item), row.status.word())
+        };
+        let rows: Vec<String> = notable(items).take(MOST_ROWS).map(row).collect();
         for line in wrap(&rows.join(", "), look.width).iter().filter(|line| !line.is_empty()) {
             let _ = writeln!(shown, "{line}");
         }
@@ -134,7 +143,8 @@ pub fn view(look: Look, about: &About<'_>, run_id: &str, view: &StepView) -> Str
 /// A step with its times, what it was given, and what it gave.
 fn whole_step(pieces: &Pieces, record: &StepRecord) -> String {
     let look = pieces.look;
-    let (at, kind) = (escape::line(&record.at), escape::line(&record.kind));
+    let at = labelled(&record.at, record.item_label.as_deref());
+    let (at, kind) = (escape::line(&at), escape::line(&record.kind));
     let status = look.paint(tone(record.status), record.status.word());
     let mut shown = format!("{}  {kind}  {status}", look.paint(Tone::Bold, &at));
     let started = record.started_at_ms.filter(|_| record.status != StepStatus::Skipped);

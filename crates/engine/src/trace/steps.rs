@@ -20,6 +20,7 @@ pub fn steps(state: &State, driven: bool, redact: &Redaction) -> Vec<StepRecord>
 /// A step with its secrets hidden.
 pub fn shown_step(record: StepRecord, redact: &Redaction) -> StepRecord {
     StepRecord {
+        item_label: hidden_label(record.item_label, redact),
         input: record.input.map(|input| std::sync::Arc::new(redact.value(&input))),
         output: record.output.map(|output| redact.value(&output)),
         error: record.error.map(|error| StepError {
@@ -49,6 +50,7 @@ pub fn failure(error: &StepError) -> String {
 /// The steps at an address with their secrets hidden.
 pub fn shown_view(view: StepView, redact: &Redaction) -> StepView {
     StepView {
+        item_label: hidden_label(view.item_label, redact),
         steps: view.steps.into_iter().map(|record| shown_step(record, redact)).collect(),
         questions: view.questions.into_iter().map(|question| shown_question(question, redact)).collect(),
         items: view.items.map(|items| ItemsView {
@@ -71,9 +73,12 @@ pub fn shown_items(of_loop: LoopItems, redact: &Redaction) -> LoopItems {
     }
 }
 
-/// What an item is called, its first text, or else its first number or word; and the others that are shown of it.
+/// What an item is called: its label, else its first text, or else its first number or word; and the others that are shown of it.
 pub fn item_label(row: &ItemRow) -> (String, String) {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    if let Some(label) = &row.label {
+        return (label.clone(), String::new());
+    }
     match &row.item {
         None => (String::new(), String::new()),
         Some(Value::Object(members)) => {
@@ -86,8 +91,13 @@ pub fn item_label(row: &ItemRow) -> (String, String) {
     }
 }
 
+fn hidden_label(label: Option<String>, redact: &Redaction) -> Option<String> {
+    label.map(|label| redact.text(&label).into_owned())
+}
+
 fn shown_row(row: ItemRow, redact: &Redaction) -> ItemRow {
     ItemRow {
+        label: hidden_label(row.label, redact),
         item: row.item.map(|item| redact.value(&item)),
         output: row.output.map(|output| redact.value(&output)),
         error: row.error.map(|error| redact.text(&error).into_owned()),
@@ -98,6 +108,7 @@ fn shown_row(row: ItemRow, redact: &Redaction) -> ItemRow {
 /// A question with its secrets hidden. The hash is that of what is not hidden.
 pub fn shown_question(question: StepQuestion, redact: &Redaction) -> StepQuestion {
     StepQuestion {
+        item_label: hidden_label(question.item_label, redact),
         question: hidden_question(question.question, redact),
         action_input: question.action_input.map(|input| redact.value(&input)),
         calls: question.calls.into_iter().map(|call| shown_call(call, redact)).collect(),

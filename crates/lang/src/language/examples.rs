@@ -59,13 +59,14 @@ const DOCUMENTS: [(&str, &str); 8] = [
 ];
 
 /// An example for a field, by its name.
-const FIELDS: [(&str, &str); 19] = [
+const FIELDS: [(&str, &str); 20] = [
     ("objective", r#""Why is order {{input.order_id}} late?""#),
     ("model", r#""gpt-4o-mini""#),
     ("result_key", r#""answer""#),
     ("outputKey", r#""claim""#),
     ("items_path", r#""@input.orders""#),
     ("item_variable_name", r#""order""#),
+    ("item_label", r#""{{order.id}}""#),
     ("hint", r#""Try another tool, or complete with what you know.""#),
     ("url", r#""https://api.example.com/orders/{{order_id}}""#),
     ("program", r#""git""#),

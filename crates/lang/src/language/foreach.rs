@@ -1,7 +1,8 @@
 //! The properties of a loop of mode `foreach`, Hyphen's table whole.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Step;
 use super::react::Budget;
@@ -16,6 +17,10 @@ pub struct ForeachProperties {
     /// The name of the current item: `@name.field` in the steps.
     #[schemars(length(min = 1))]
     pub item_variable_name: String,
+    /// What an item is called wherever it is shown: a template, or an `@path`. At most 80 characters of it are shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub item_label: Option<String>,
     /// The steps for each item.
     pub actions_to_execute: Vec<Step>,
     /// How many items are worked on at a time, 1 to 256.
@@ -31,9 +36,10 @@ pub struct ForeachProperties {
     /// The context key of what was gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_key: Option<String>,
-    /// What is gathered of each item: an `@path`. Default: what its last step gave.
+    /// What is gathered of each item: an `@path`, or an object or a list of them. Default: what its last step gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collect: Option<String>,
+    #[schemars(schema_with = "collect_schema")]
+    pub collect: Option<Value>,
     /// The context key of the counts: how many items completed, failed, were skipped or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_key: Option<String>,
@@ -76,6 +82,17 @@ pub enum FailureStrategy {
     StopOnError,
     /// It is noted, and the others go on.
     ContinueOnError,
+}
+
+fn collect_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "anyOf": [
+            { "type": "string", "minLength": 1 },
+            { "type": "object", "minProperties": 1 },
+            { "type": "array", "minItems": 1 },
+            { "type": "null" },
+        ],
+    })
 }
 
 fn one() -> u32 {

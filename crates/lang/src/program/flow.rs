@@ -141,6 +141,8 @@ pub struct Foreach {
     pub items: Vec<String>,
     /// The name of the item, beside `item`.
     pub item_name: String,
+    /// What an item is called where it is shown.
+    pub label: Option<Field>,
     /// The steps.
     pub steps: Vec<FlowStep>,
     /// How many items are worked on at a time.
@@ -151,8 +153,8 @@ pub struct Foreach {
     pub max_failures: Option<u32>,
     /// Whether what each item gave is gathered.
     pub collects: bool,
-    /// The path of what is gathered of an item; none is what its last step gave.
-    pub collect: Option<Vec<String>>,
+    /// What is gathered of an item; none is what its last step gave.
+    pub collect: Option<Field>,
     /// The key of what was gathered.
     pub result_key: Option<String>,
     /// The key of the counts.

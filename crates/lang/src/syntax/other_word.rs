@@ -56,6 +56,7 @@ const WORDS: &[OtherWord] = &[
     of("as", "item_variable_name"),
     of("item_name", "item_variable_name"),
     of("item", "item_variable_name"),
+    of("label", "item_label"),
     of("item_variable", "item_variable_name"),
     of("var", "item_variable_name"),
     of("variable", "item_variable_name"),

@@ -46,6 +46,9 @@ pub fn view(about: &About<'_>, run_id: &str, view: &StepView) -> String {
     );
     if let Some(at) = &view.at {
         let _ = write!(page, "<p class=\"address\"><code>{}</code>", exact_html(at));
+        if let Some(label) = &view.item_label {
+            let _ = write!(page, " {}", escaped(label));
+        }
         if let Some(item) = view.item {
             let _ = write!(page, " {}", badge(item));
         }
@@ -150,7 +153,8 @@ fn items(at: &str, items: &ItemsView) -> String {
     page.push_str("<ol class=\"grid\">\n");
     for row in &rows {
         let status = row.status.word();
-        let _ = writeln!(page, "<li class=\"{status}\" title=\"{status}\">{}</li>", row.index);
+        let label = row.label.as_deref().map(|label| format!(" {}", escaped(label))).unwrap_or_default();
+        let _ = writeln!(page, "<li class=\"{status}\" title=\"{status}\">{}{label}</li>", row.index);
     }
     page.push_str("</ol>\n");
     let more = notable(items).count() - rows.len();
@@ -173,8 +177,9 @@ pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
         };
         let _ = write!(
             page,
-            "<p class=\"action\"><code>{}</code> <span class=\"meta\">{kind}</span></p>\n<p>{}</p>\n",
+            "<p class=\"action\"><code>{}</code>{} <span class=\"meta\">{kind}</span></p>\n<p>{}</p>\n",
             exact_html(&question.at),
+            question.item_label.as_deref().map(|label| format!(" {}", escaped(label))).unwrap_or_default(),
             escaped(&question.question.text)
         );
         if let Some(run_id) = &question.question.run_id {

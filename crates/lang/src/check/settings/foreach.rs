@@ -3,11 +3,13 @@
 use serde_json::Value;
 
 use super::{WrittenSettings, text_of_list};
-use crate::check::key_flow::{KeyState, KeysAt, key_of};
+use crate::check::key_flow::{KeyState, KeysAt};
 use crate::check::step_tree::StepNode;
 use crate::check::steps::WrittenStep;
 use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::policy::redact::Redaction;
+use crate::program::reference::{Field, FieldVariable, as_path};
 use crate::syntax::quoted;
 
 /// The names that each step has without another step.
@@ -41,8 +43,32 @@ pub(in crate::check) fn foreach(
             None => fault.help("name the path of a list"),
         }));
     }
+    label(settings, found);
     results(settings, step, found);
     failures(settings, step, found);
+}
+
+/// A label that is the same for each item, or that shows what is hidden as a secret.
+fn label(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
+    let Some(text) = settings.text("item_label") else { return };
+    let Ok(field) = Field::compile(&Value::from(text)) else { return };
+    let name = settings.text("item_variable_name").unwrap_or("item");
+    let variables = field.variables();
+    let first = |used: &FieldVariable| used.variable.path.first().cloned().unwrap_or_default();
+    // A path without its `@` is reported as such.
+    let is_bare = variables.is_empty() && text.contains('.') && as_path(&format!("@{text}")).is_some();
+    if !is_bare && !variables.iter().any(|used| ["item", "__index", name].contains(&first(used).as_str())) {
+        let message = format!("{} is the same for each item: it names nothing of the item", quoted(text));
+        let help = format!("name a part of the item: \"{{{{{name}.id}}}}\"");
+        found.extend(warning(settings.at("item_label", message), &help));
+    }
+    let redact = Redaction::new(settings.subject.project().map_or(&[][..], |project| project.redact.as_slice()));
+    let is_hidden = |member: &&String| redact.hides(member, &Value::from("a"));
+    if let Some(hidden) = variables.iter().find_map(|used| used.variable.path.iter().skip(1).find(is_hidden)) {
+        let message = format!("`{hidden}` is hidden as a secret, and a label is shown");
+        let fault = settings.at("item_label", message);
+        found.extend(fault.map(|fault| fault.help("name another part of the item, or its number: `{{__index}}`")));
+    }
 }
 
 fn warning(fault: Option<Diagnostic>, help: &str) -> Option<Diagnostic> {
@@ -112,11 +138,18 @@ pub(in crate::check) fn foreach_names<'a>(
         }
     }
     if settings.get("collect_results") == Some(&Value::Bool(true))
-        && let Some(path) = settings.text("collect")
-        && let Some(key) = key_of(path)
-        && !is_of_item(settings, node, &key)
+        && let Some(written) = settings.get("collect")
+        && let Ok(field) = Field::compile(written)
+        && let variables = field.variables()
+        && let Some(key) = variables.first().and_then(|used| used.variable.path.first())
+        && !variables.iter().any(|used| used.variable.path.first().is_some_and(|key| is_of_item(settings, node, key)))
     {
-        let message = format!("`{path}` is the same for each item: no step of the loop writes `{key}`");
+        let message = match written {
+            Value::String(path) => {
+                format!("`{path}` is the same for each item: no step of the loop writes `{key}`")
+            }
+            _ => "what is gathered is the same for each item: no step of the loop writes any of it".to_owned(),
+        };
         let fault = settings.at("collect", message);
         let help = "name a key that a step of `actions_to_execute` writes, or take it out: the default is what the last step gives";
         found.extend(fault.map(|fault| fault.help(help)));

@@ -1,6 +1,7 @@
 //! The walk through the steps of a document, in the order in which they would run.
 
 mod answer;
+mod collected;
 mod texts;
 
 use std::collections::{BTreeMap, HashMap};
@@ -256,7 +257,7 @@ impl<'a> Walk<'_, 'a, '_> {
     fn foreach(&mut self, at: &str, properties: &'a Value, context: &mut Context) -> Value {
         let text = |name: &str| properties.get(name).and_then(Value::as_str);
         if let Some(path) = text("items_path") {
-            self.path(&format!("{at}/items_path"), path, context);
+            self.path("items_path", &format!("{at}/items_path"), path, context);
         }
         self.loops += 1;
         if self.loops == MAX_LOOPS + 1 {
@@ -290,13 +291,15 @@ impl<'a> Walk<'_, 'a, '_> {
                 None => fault,
             });
         }
+        if let Some(label) = properties.get("item_label") {
+            self.values(&format!("{at}/item_label"), label, &inside);
+        }
         self.list(&format!("{at}/actions_to_execute"), properties.get("actions_to_execute"), &mut inside);
         self.loops -= 1;
-        let mut collected = output::ANY;
-        if let Some(path) = text("collect") {
-            self.path(&format!("{at}/collect"), path, &inside);
-            collected = output::part(as_path(path).and_then(|path| self.schema(&path, &inside)));
-        }
+        let collected = match properties.get("collect") {
+            Some(written) => self.collected(&format!("{at}/collect"), written, &inside),
+            None => output::ANY,
+        };
         let mut but = vec!["item", "__index", "__count", name];
         but.retain(|name| !context.has(name));
         context.join(&inside, &but);
@@ -313,32 +316,6 @@ impl<'a> Walk<'_, 'a, '_> {
             context.add_value(key, output::counts());
         }
         gathered.unwrap_or_else(output::counts)
-    }
-
-    /// A setting that must be an `@path`.
-    fn path(&mut self, at: &str, path: &str, context: &Context) {
-        if as_path(path).is_some() {
-            return self.text(at, path, context);
-        }
-        // The schema reports an empty `items_path`.
-        if path.is_empty() && !at.ends_with("/collect") {
-            return;
-        }
-        let (name, example) = match at.ends_with("/collect") {
-            true => ("collect", "it names what is gathered of an item: `@finding.answer`"),
-            false => ("items_path", "it names the list whose items are taken: `@input.customers`"),
-        };
-        let message = format!("`{name}` must be an `@path`; the text {} was given", quoted(path));
-        let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, message, at, self.main.tree.place(at));
-        if let Some(meant) = documents::meant(path, self.project()).filter(|_| name == "items_path") {
-            return self.faults.push(fault.help(format!("a document is written `{meant}`")).suggest(quoted(&meant)));
-        }
-        let bare = path.trim().trim_start_matches('{').trim_end_matches('}').trim();
-        let meant = format!("@{bare}");
-        self.faults.push(match as_path(&meant) {
-            Some(_) => fault.help("a path begins with `@`").suggest(quoted(&meant)),
-            None => fault.help(example),
-        });
     }
 
     /// A step of another type than `loop`, and what it writes. Returns the schema of its output.

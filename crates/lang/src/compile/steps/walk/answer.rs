@@ -26,7 +26,7 @@ impl Walk<'_, '_, '_> {
     }
 
     /// A document is never deeper than its reader allows: the recursion ends.
-    fn of_output(&self, written: &Value, context: &Context) -> Value {
+    pub(super) fn of_output(&self, written: &Value, context: &Context) -> Value {
         match written {
             Value::Object(members) => {
                 output::of_keys(members.iter().map(|(name, member)| (name.clone(), self.of_output(member, context))))

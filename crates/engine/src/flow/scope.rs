@@ -1,0 +1,22 @@
+//! The values that the texts of a workflow are made from.
+
+use serde_json::{Map, Value};
+
+use crate::header::RunHeader;
+use loopctl_lang::program::reference::Scope;
+
+/// The scope of a run with these names, the nearest first; `now` is the moment of the event.
+pub(super) fn scope<'s>(header: &'s RunHeader, names: &'s [&'s Map<String, Value>], now: &'s str) -> Scope<'s> {
+    Scope {
+        arguments: &Value::Null,
+        context: names,
+        input: &header.input.value,
+        lists: Some(&header.input.lists),
+        files: Some(&header.files),
+        now,
+        run_id: &header.run_id,
+        extra: &[],
+        reads_fences: header.reads_fences(),
+        secrets: None,
+    }
+}
