@@ -1,6 +1,8 @@
 //! `--interactive`: when a run waits, the human decides in the terminal. The prompt is made from the call
 //! itself, and the decision carries its hash.
 
+mod asked_form;
+
 use std::io::IsTerminal as _;
 use std::slice;
 use std::sync::Arc;
@@ -142,6 +144,12 @@ impl Asker<'_> {
                 let answer = self.line("r: retry, anything else: leave it paused").await?;
                 (answer == "r").then(|| decided(None, Decision::Retry))
             }
+            _ if step.is_some_and(|step| !step.fields.is_empty()) => {
+                let step = step?;
+                self.surface.say(&questions(&self.surface.err, slice::from_ref(step), false));
+                self.surface.say("  the end of the input (Ctrl-D) leaves it paused\n");
+                Some(decided(None, self.filled_in(step).await?))
+            }
             _ => {
                 let pieces = Pieces { look: self.surface.err, shorten: false };
                 self.surface.say(&pieces.pause(waiting));
@@ -243,6 +251,11 @@ impl Asker<'_> {
     /// A line that is typed after the question is shown, without surrounding blanks; none at the end of the
     /// input or at a signal.
     async fn line(&self, question: &str) -> Option<String> {
+        self.typed(question).await.map(|text| text.trim().to_owned())
+    }
+
+    /// The same with its blanks.
+    async fn typed(&self, question: &str) -> Option<String> {
         // Created before the question is shown, so that no signal is missed.
         let mut signals = Signals::new();
         forget_typed_ahead();
@@ -258,7 +271,7 @@ impl Asker<'_> {
         if text.is_none() {
             self.surface.say("\n");
         }
-        text.map(|text| text.trim().to_owned())
+        text.map(|text| text.trim_end_matches(['\n', '\r']).to_owned())
     }
 }
 

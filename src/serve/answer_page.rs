@@ -1,19 +1,23 @@
 //! The page of an answer token, for a person who opens the link of a posted pause in a browser: what waits, and the forms
 //! that decide about it. It needs no script.
 
+mod fields;
 mod html;
 mod sent_form;
+
+use serde_json::Value;
 
 use crate::engine::flow::waiting_steps;
 use crate::engine::question::{OnRejected, Question, WaitingCall};
 use crate::engine::state::State;
 use crate::journal::AnswerToken;
+use crate::program::form::AskedField;
 use crate::serve::answer_subject::AnswerSubject;
 use crate::trace::paused::{OpenCall, OpenStepQuestion};
 use crate::trace::steps::{as_call, shown_question};
 use crate::trace::{PausedRun, Redaction};
 
-pub use html::{LinkEnd, asked_page, content_security_policy, end_page, refused_page, taken_page};
+pub use html::{LinkEnd, RefusedInput, asked_page, content_security_policy, end_page, refused_page, taken_page};
 pub use sent_form::SentForm;
 
 /// The longest input that can be changed on the page, in bytes of its JSON: a form must be shorter than the longest body of
@@ -41,6 +45,10 @@ pub struct AskedDecision {
     pub choices: &'static [&'static str],
     /// The keys of a form.
     pub keys: Vec<String>,
+    /// The fields of a form with types.
+    pub fields: Vec<AskedField>,
+    /// What is shown beside these.
+    pub show: Option<Value>,
     /// What a no to a step does.
     pub on_rejected: Option<OnRejected>,
     /// Until when the token is good, in milliseconds since 1970.
@@ -60,6 +68,8 @@ impl AskedDecision {
             concerns: Vec::new(),
             choices: &[],
             keys: Vec::new(),
+            fields: Vec::new(),
+            show: None,
             on_rejected: None,
             expires_at_ms: token.expires_at_ms,
         };
@@ -97,7 +107,9 @@ impl AskedDecision {
                 call: as_call(&question),
                 concerns,
                 choices,
-                keys: question.expected_keys.clone(),
+                keys: question.expected_keys,
+                fields: question.fields,
+                show: question.show,
                 ..asked
             }),
         }

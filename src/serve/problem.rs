@@ -8,7 +8,9 @@ use serde::Serialize;
 use super::shown_faults;
 use crate::diagnostic::Diagnostic;
 use crate::drive::fault::Fault;
+use crate::engine::decision::form::FormRefusal;
 use crate::journal::StoreError;
+use crate::program::form::FieldFault;
 use crate::project::load::DocumentError;
 use crate::trace::escape;
 
@@ -43,6 +45,10 @@ pub struct ProblemDetails {
     #[serde(skip_serializing_if = "<[Diagnostic]>::is_empty")]
     #[schemars(default, with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>")]
     pub diagnostics: Box<[Diagnostic]>,
+    /// What is wrong with the answer to a form, at each field.
+    #[serde(skip_serializing_if = "<[FieldFault]>::is_empty")]
+    #[schemars(default)]
+    pub fields: Box<[FieldFault]>,
     /// The run that has the key or the id already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_run_id: Option<Box<str>>,
@@ -91,6 +97,7 @@ impl ProblemDetails {
             code,
             detail,
             diagnostics: Box::default(),
+            fields: Box::default(),
             agent_run_id: None,
             retry_after: None,
         }
@@ -99,6 +106,12 @@ impl ProblemDetails {
     /// 400: the request can't be read.
     pub fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", detail)
+    }
+
+    /// 400: the answer to a form does not fit, and the form stays open.
+    pub fn bad_answer(refusal: FormRefusal) -> Self {
+        let FormRefusal { why, faults } = refusal;
+        Self { fields: faults.into(), ..Self::new(StatusCode::BAD_REQUEST, "bad_answer", why) }
     }
 
     /// 404: there is no such run, or it belongs to another organisation.

@@ -106,6 +106,18 @@ pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemDetails> {
 ///
 /// # Errors
 /// 400, with all its fields when it has an unknown one.
+/// Checks that no object of a body has a key twice: JSON would keep one of the two.
+///
+/// # Errors
+/// 400 with the key.
+pub fn has_no_key_twice(bytes: &[u8]) -> Result<(), ProblemDetails> {
+    let twice = std::str::from_utf8(bytes).ok().and_then(file_value::key_twice_in);
+    twice.map_or(Ok(()), |key| {
+        let detail = format!("the key {key:?} is twice in an object of the body, and JSON keeps one of the two");
+        Err(ProblemDetails::bad_request(detail))
+    })
+}
+
 pub fn decision_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<T, ProblemDetails> {
     read(bytes, with_fields::<T>)
 }

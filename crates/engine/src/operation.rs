@@ -14,6 +14,7 @@ use super::decision::awaited_approval::AwaitedApproval;
 use super::decision::awaited_approval::{NOT_ESCALATED, may_take};
 use super::decision::consent;
 use super::decision::decision_record::{ApprovalCount, DecisionRecord};
+use super::decision::form::FormRequest;
 use super::decision::subrun_decision;
 use super::decision::{self, OTHER_CALL};
 use super::effect::Refused;
@@ -69,7 +70,7 @@ pub struct Operation<A> {
     pub address: A,
     /// The tool as the model named it, or the `type` of the step: that of a call is the name of its action.
     pub name: String,
-    /// Its input; for a form, the keys that it asks for. It may be large, so all that name it share it.
+    /// Its input; for a form, the keys that it asks for, or its question with its fields. It may be large, so all that name it share it.
     pub input: Arc<Value>,
     /// How far it is.
     pub progress: Progress,
@@ -387,9 +388,9 @@ impl<A: Address> Operation<A> {
         consent::hash_of(header, &self.address.to_string(), &self.name, &shown)
     }
 
-    /// The keys that a form asks for.
-    pub(super) fn form_keys(&self) -> Vec<String> {
-        self.input.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    /// What a form asks for.
+    pub(super) fn form(&self) -> FormRequest {
+        FormRequest::of(&self.input)
     }
 
     /// Whether a decision about it may be taken. `tool`: what it calls, if it is there.
@@ -414,7 +415,7 @@ impl<A: Address> Operation<A> {
             return Err(Refused::new(format!(
                 "the step `{}` is a form, and takes no approval: {}",
                 self.address,
-                decision::form_shape(&self.form_keys())
+                self.form().shape()
             )));
         }
         if let Some(kind) = self.progress.kind() {
@@ -433,7 +434,7 @@ impl<A: Address> Operation<A> {
                 if self.progress.is_expired(now_ms) {
                     return Err(Refused::new("nobody filled in the form in time: the run fails when it is resumed"));
                 }
-                decision::form_values(&self.form_keys(), answer).map(drop).map_err(Refused::new)
+                self.form().values(answer).map(drop).map_err(Refused::new)
             }
             _ => Ok(()),
         }
@@ -441,7 +442,7 @@ impl<A: Address> Operation<A> {
 
     /// Applies a decision that it accepts.
     pub(super) fn decide(&mut self, decided: &Decided) -> Taken {
-        let keys = self.form_keys();
+        let form = self.form();
         let mut approvals = None;
         let next = match (&mut self.progress, &decided.decision) {
             (Progress::Asks(AskedFor::Subrun(wait)), _) => {
@@ -475,7 +476,7 @@ impl<A: Address> Operation<A> {
                 AfterDecision::End(Conclusion::Consent { approved, comment, reason, on_rejected: *on_rejected })
             }
             (Progress::Asks(AskedFor::Form { .. }), Decision::Answer(answer)) => {
-                AfterDecision::End(Conclusion::Form(decision::form_values(&keys, answer).unwrap_or_default()))
+                AfterDecision::End(Conclusion::Form(form.values(answer).unwrap_or_default()))
             }
             (_, Decision::Answer(text)) => AfterDecision::End(Conclusion::Answer(text.clone())),
             (_, Decision::Deny(reason)) => AfterDecision::End(Conclusion::Denied { reason: reason.clone() }),

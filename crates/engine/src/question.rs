@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::decision::awaited_approval::AwaitedApproval;
 use super::event::CallId;
@@ -10,6 +10,7 @@ use super::stuck::Stuck;
 use super::timestamp::as_rfc3339_if_any;
 use loopctl_lang::language::ending::Termination;
 pub use loopctl_lang::language::step::OnRejected;
+use loopctl_lang::program::form::{AskedField, answer_schema};
 
 mod journaled;
 
@@ -83,9 +84,18 @@ pub struct StepQuestion {
     /// shown, and the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// The keys of a form, all of which must be filled in.
+    /// The keys of a form: all of them must be filled in, unless `fields` says otherwise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expected_keys: Vec<String>,
+    /// The data to look at while the form is filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub show: Option<Value>,
+    /// The fields of a form with types, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<AskedField>,
+    /// The JSON Schema of the answer to a form with `fields`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<Value>,
     /// Until when a form can be filled in, RFC 3339.
     #[serde(rename = "expires_at", skip_serializing_if = "Option::is_none", serialize_with = "as_rfc3339_if_any")]
     #[schemars(with = "Option<String>")]
@@ -111,6 +121,21 @@ impl StepQuestion {
     pub fn passed_up(mut self, run_id: &str) -> Self {
         self.question.run_id.get_or_insert_with(|| run_id.to_owned());
         self
+    }
+
+    /// The question with the values of its form as `shown` gives them: what is shown, and the bounds and defaults of the fields. The name of
+    /// a field may say that its default is secret.
+    #[must_use]
+    pub fn with_form(self, shown: &dyn Fn(&Value) -> Value) -> Self {
+        let value = |value: Option<Value>| value.as_ref().map(shown);
+        let named = |name: &str, value: Value| shown(&json!({ name: value })).get(name).cloned();
+        let field = |field: AskedField| {
+            let default = field.default.clone().and_then(|default| named(&field.name, default));
+            AskedField { default, min: value(field.min.clone()), max: value(field.max.clone()), ..field }
+        };
+        let fields: Vec<AskedField> = self.fields.into_iter().map(field).collect();
+        let answer_schema = self.answer_schema.map(|_| answer_schema(&fields));
+        Self { show: value(self.show), fields, answer_schema, ..self }
     }
 
     /// The calls that the question is about; none for a form and for the question of a model.

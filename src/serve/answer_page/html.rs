@@ -7,9 +7,11 @@ use axum::http::HeaderValue;
 use base64::Engine as _;
 use ring::digest;
 
+use super::fields::inputs;
 use super::{AskedDecision, SentForm};
 use crate::engine::outcome::Termination;
 use crate::engine::question::{OnRejected, WaitingCall};
+use crate::program::form::FieldFault;
 use crate::trace::approval::facts;
 use crate::trace::escape::{exact_html, html as escaped};
 use crate::trace::units::rfc3339;
@@ -49,8 +51,18 @@ pub enum LinkEnd {
     StarterIsGone,
 }
 
-/// The page of what waits. `sent`: the form that was refused, and why.
-pub fn asked_page(asked: &AskedDecision, token: &str, sent: Option<(&SentForm, &str)>) -> String {
+/// What was sent and is not taken.
+pub struct RefusedInput<'f> {
+    /// What was typed.
+    pub form: &'f SentForm,
+    /// Why it is not taken.
+    pub why: &'f str,
+    /// What is wrong with the fields of a form.
+    pub faults: &'f [FieldFault],
+}
+
+/// The page of what waits, with what was sent before.
+pub fn asked_page(asked: &AskedDecision, token: &str, sent: Option<&RefusedInput<'_>>) -> String {
     let title = title(asked);
     let mut page = head(title);
     let _ = write!(
@@ -59,7 +71,8 @@ pub fn asked_page(asked: &AskedDecision, token: &str, sent: Option<(&SentForm, &
         escaped(&asked.loop_name),
         escaped(&asked.run_id)
     );
-    if let Some((_, why)) = sent {
+    if let Some(RefusedInput { why, faults, .. }) = sent {
+        let why = if faults.is_empty() { why } else { "see the fields below" };
         let _ = writeln!(page, "<p class=\"fault\" role=\"alert\">Nothing was decided: {}</p>", escaped(why));
     }
     page.push_str("<section class=\"card wait\" aria-label=\"What is asked\">\n");
@@ -67,7 +80,16 @@ pub fn asked_page(asked: &AskedDecision, token: &str, sent: Option<(&SentForm, &
     if let Some(call) = &asked.call {
         exactly(&mut page, asked, call);
     }
-    forms(&mut page, asked, &TypedFields { token, sent: sent.map(|(form, _)| form) });
+    if let Some(show) = &asked.show {
+        let text = serde_json::to_string_pretty(show).unwrap_or_default();
+        let _ = write!(page, "<h2 class=\"what\">To look at</h2>\n<pre>{}</pre>\n", exact_html(&text));
+    }
+    if asked.fields.is_empty() {
+        forms(&mut page, asked, &TypedFields { token, sent: sent.map(|sent| sent.form) });
+    } else {
+        let fields = TypedFields { token, sent: None };
+        fields.form(&mut page, &(inputs(asked, sent) + &send("first", "data", "Send")));
+    }
     let _ = write!(
         page,
         "</section>\n</main>\n<footer>This link takes one decision, until {}. To open it decides nothing; who has it can \
@@ -261,7 +283,7 @@ fn send(class: &str, decision: &str, label: &str) -> String {
 }
 
 /// A text in an attribute or a field, as it is: what is shown of it is what is sent.
-fn markup(text: &str) -> String {
+pub(super) fn markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

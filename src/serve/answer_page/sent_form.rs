@@ -6,9 +6,11 @@ use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::AskedDecision;
+use super::fields::name_of;
 use crate::engine::decision::written_decision::WrittenDecision;
 use crate::engine::json::from_bytes;
 use crate::program::file_value;
+use crate::program::form::AskedField;
 
 /// The fields of a form, as they were typed.
 #[derive(Debug, Default)]
@@ -80,9 +82,22 @@ impl SentForm {
             }
             "fail" => WrittenDecision { fail: Some(self.given("fail").ok_or("say why it failed first")?), ..plain },
             "retry" => WrittenDecision { retry: true, comment, ..plain },
-            _ => return Ok(SentDecision { data: Some(self.filled_in(&asked.keys)?), ..SentDecision::default() }),
+            _ => {
+                let data =
+                    if asked.fields.is_empty() { self.filled_in(&asked.keys)? } else { self.typed(&asked.fields) };
+                return Ok(SentDecision { data: Some(data), ..SentDecision::default() });
+            }
         };
         Ok(decision.into())
+    }
+
+    /// What was typed in the fields of a form, as texts. What is empty is left out.
+    fn typed(&self, fields: &[AskedField]) -> Map<String, Value> {
+        let typed = |(number, field): (usize, &AskedField)| {
+            let text = self.text(&name_of(number));
+            (!text.is_empty()).then(|| (field.name.clone(), Value::from(text)))
+        };
+        fields.iter().enumerate().filter_map(typed).collect()
     }
 
     /// The keys of a form: what is typed is a text, or JSON.
@@ -135,6 +150,8 @@ mod tests {
             concerns: Vec::new(),
             choices,
             keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+            fields: Vec::new(),
+            show: None,
             on_rejected: None,
             expires_at_ms: 0,
         }

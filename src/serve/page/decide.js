@@ -1,6 +1,7 @@
 // The forms in which a human decides about a pause. `send` sends the members of a decision.
 
 import { isPlain, table } from "./approvals.js";
+import { typedFields } from "./fields.js";
 import { called, count, el, exact, exactText, fill, head, needs, plain, prose, when } from "./text.js";
 
 export const button = (text, kind, on) => el("button", { type: "button", class: kind, on }, text);
@@ -102,6 +103,15 @@ function filling(question, send, fault) {
   return [inputs.map(({ row }) => row), until, el("div", { class: "buttons" }, button("Send", "first", give))];
 }
 
+/** A form with typed fields. What is typed is sent as it stands: the server reads it, and says at which field it is not taken. */
+function typed(question, send) {
+  const show = question.show === undefined ? [] : el("pre", { class: "exact" }, exact(question.show));
+  const { rows, data, refuse } = typedFields(question);
+  const until = question.expires_at ? el("p", { class: "meta" }, "without an answer until ", when(question.expires_at), ", it fails") : [];
+  const give = () => { const text = data(); if (text !== null) send("form", text, refuse); };
+  return [show, rows, until, el("div", { class: "buttons" }, button("Send", "first", give))];
+}
+
 /** What a no to the approval of a step does; nothing where a model reads it. */
 function afterNo({ on_rejected: then, at }) {
   if (!then) return [];
@@ -131,6 +141,7 @@ function approving(question, send, fault) {
 function deciding(question, send, fault) {
   const at = `"at":${JSON.stringify(question.at)}`;
   const resume = (members) => send("resume", `{${members}}`);
+  if (question.fields) return typed(question, send);
   if (question.expected_keys) return filling(question, send, fault);
   const form = forms.get(question.kind);
   if (form && question.calls) {
@@ -164,10 +175,10 @@ export function questions(section, view, post, link) {
     if (!group) {
       const fault = el("p", { class: "fault", role: "alert" });
       const enable = (able) => group.querySelectorAll("button").forEach((one) => { one.disabled = !able; });
-      const send = async (kind, body) => {
+      const send = async (kind, body, atFields) => {
         enable(false);
         fill(fault, "");
-        const why = await post(kind, question.at, body);
+        const why = await post(kind, question.at, body, atFields);
         if (why === null) return;
         fill(fault, why);
         enable(true);
@@ -178,7 +189,7 @@ export function questions(section, view, post, link) {
         el("summary", { class: "head" }, el("span", { class: "at" }, question.at),
           question.item_label === undefined ? [] : el("span", { class: "meta" }, plain(question.item_label)), el("span", { class: "meta" }, asks)),
         el("div", { role: "group", "aria-label": `The step ${question.at}` },
-          question.expected_keys || question.kind === "uncertain" ? [] : el("p", { class: "question" }, prose(question.question)), deciding(question, send, fault), fault,
+          (question.expected_keys && !question.fields) || question.kind === "uncertain" ? [] : el("p", { class: "question" }, prose(question.question)), deciding(question, send, fault), fault,
           el("p", { class: "meta" }, el("a", { class: "link", href: link(question.at) }, `Show the step ${question.at}`))));
       group.open = !isTable || !isPlain(question);
     }

@@ -56,7 +56,7 @@ function sender(run, number, fault, settle) {
 }
 
 /** Sends a decision about a step. Another decision of the run may be under way: then it is sent again. */
-export const poster = (run) => async (kind, at, body) => {
+export const poster = (run) => async (kind, at, body, atFields) => {
   const path = { approval: `approvals/${encodeURIComponent(run.id)}/${encodeURIComponent(at)}`,
     form: `forms/${encodeURIComponent(run.id)}/${encodeURIComponent(at)}/submit`, resume: of(run.id, "resume") }[kind];
   for (let tries = 0; ; tries += 1) {
@@ -67,6 +67,7 @@ export const poster = (run) => async (kind, at, body) => {
       return null;
     } catch (why) {
       const other = why.code === "run_driven";
+      if (atFields && why.fields) return atFields(why.fields);
       if (other && tries < MOST_TRIES) await new Promise((go) => setTimeout(go, TRY_AGAIN_MS));
       else return other ? "Other steps of the run are under way: try again when they have ended or wait." : because(why);
     }

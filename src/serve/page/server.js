@@ -31,6 +31,7 @@ export async function ask(target, options = {}) {
   why.code = problem.code;
   why.status = answer.status;
   why.diagnostics = problem.diagnostics;
+  why.fields = problem.fields;
   // A server that is stopping, or a proxy without its server: a retry may succeed.
   why.passes = answer.status >= 500;
   throw why;

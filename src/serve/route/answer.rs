@@ -133,6 +133,9 @@ pub async fn answer(
     // The events of a run that takes no answer are not read.
     app.runs.read(&mut waiting.run).await?;
     let written = request::decision_body::<AnswerRequest>(&body)?;
+    if written.data.is_some() {
+        request::has_no_key_twice(&body)?;
+    }
     waiting.take(&app, written, body.len()).await?;
     accepted_answer(&app, &run_id).await
 }

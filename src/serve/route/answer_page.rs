@@ -10,7 +10,8 @@ use serde::Deserialize;
 
 use super::answer::{AnswerRequest, AwaitedAnswer, MAX_BODY_BYTES, known};
 use crate::serve::answer_page::{
-    AskedDecision, LinkEnd, SentForm, asked_page, content_security_policy, end_page, refused_page, taken_page,
+    AskedDecision, LinkEnd, RefusedInput, SentForm, asked_page, content_security_policy, end_page, refused_page,
+    taken_page,
 };
 use crate::serve::app::App;
 use crate::serve::authorizer::hash_text;
@@ -127,7 +128,10 @@ async fn refused(app: &App, link: (&str, &str), refusal: RefusedForm) -> Respons
         (StatusCode::FORBIDDEN, _) => end_page(LinkEnd::Unknown),
         (StatusCode::GONE, _) if problem.code == STARTER_IS_GONE => end_page(LinkEnd::StarterIsGone),
         (StatusCode::GONE, _) => end_page(link_end(app, link).await),
-        (_, Some(form)) => asked_page(&form.0, link.1, Some((&form.1, &problem.detail))),
+        (_, Some(form)) => {
+            let refused = RefusedInput { form: &form.1, why: &problem.detail, faults: &problem.fields };
+            asked_page(&form.0, link.1, Some(&refused))
+        }
         (_, None) => refused_page(&problem.detail),
     };
     let mut response = answered(problem.status, page);

@@ -26,12 +26,13 @@ const STYLES: [PageFile; 2] = [
     PageFile { path: "/run.css", text: include_str!("../page/run.css") },
 ];
 
-const SCRIPTS: [PageFile; 20] = [
+const SCRIPTS: [PageFile; 21] = [
     PageFile { path: "/page.js", text: include_str!("../page/page.js") },
     PageFile { path: "/about.js", text: include_str!("../page/about.js") },
     PageFile { path: "/acts.js", text: include_str!("../page/acts.js") },
     PageFile { path: "/approvals.js", text: include_str!("../page/approvals.js") },
     PageFile { path: "/decide.js", text: include_str!("../page/decide.js") },
+    PageFile { path: "/fields.js", text: include_str!("../page/fields.js") },
     PageFile { path: "/flow.js", text: include_str!("../page/flow.js") },
     PageFile { path: "/form.js", text: include_str!("../page/form.js") },
     PageFile { path: "/graph.js", text: include_str!("../page/graph.js") },

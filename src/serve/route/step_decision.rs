@@ -158,6 +158,7 @@ pub async fn form(
     let waiting = WaitQuery::of(&uri)?;
     let mut step = DecidedStep::find(&app, &caller, path).await?;
     let values: Map<String, Value> = request::body(&body)?;
+    request::has_no_key_twice(&body)?;
     let keys = step.question(&app).await?.map(|question| question.expected_keys).unwrap_or_default();
     let decision = WrittenDecision { answer: Some(filled_in(values, &keys).to_string()), ..WrittenDecision::default() };
     step.decide(&app, &caller, decision, waiting).await

@@ -9,6 +9,8 @@ use super::run_tasks::{DrivenRun, DriverTask};
 use super::{ActiveRun, Scheduler};
 use crate::drive::decision_queue::DecidedElsewhere;
 use crate::drive::engine::{Engine, Resume};
+use crate::engine::event::Decision;
+use crate::engine::flow::form_answer;
 use crate::journal::StoreError;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::{Owner, later};
@@ -88,6 +90,10 @@ impl Scheduler {
         Engine::may_resume(&run.row, &resume)?;
         let resume = resume.of_run(&run.row);
         self.quotas.check_time(owner)?;
+        if let Some(decided) = resume.decided.as_ref().filter(|decided| matches!(decided.decision, Decision::Answer(_)))
+        {
+            form_answer::judge(&self.runs.read(run).await?.run.state, decided).map_err(ProblemDetails::bad_answer)?;
+        }
         loop {
             match self.decide_here(run, &resume, new_document, owner).await {
                 Err(problem)

@@ -34,6 +34,7 @@ mod edited;
 mod events;
 mod fallback_turns;
 mod fitted_values;
+mod forms;
 mod given_files;
 mod held_out;
 mod history;

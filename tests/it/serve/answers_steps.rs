@@ -165,6 +165,79 @@ fn a_form_is_filled_in_with_its_token() {
     }
 }
 
+/// A form with typed fields and what is shown beside them, whose amount is passed to `act`.
+fn typed_form() -> Value {
+    json!({ "id": "fill", "type": "PbotForm", "properties": {
+        "question": "How much of <b>{{input.id}}</b>?", "show": { "claim": "@input" },
+        "fields": [
+            { "name": "amount", "type": "number", "min": 0, "max": "@input.amount", "label": "Amount" },
+            { "name": "reason", "type": "choice", "choices": ["damage", "delay"], "default": "delay" },
+            { "name": "until", "type": "date", "required": false }] } })
+}
+
+#[test]
+fn a_form_with_fields_is_refused_at_its_field_by_each_route_and_stays_open() {
+    let tools = tools();
+    let output = json!({ "amount": "@amount", "reason": "@reason", "until": "@until" });
+    let place = place(&tools, json!({ "output": output, "actions": [typed_form(), act("@amount", None)] }));
+    let posting = Posting::start(place, STORES[0], json!({}));
+    let run = posting.begin("", json!({ "id": "C-7", "amount": 120 }));
+    let step = posting.pause(1)["steps"][0].clone();
+    assert_eq!((&step["choices"], &step["show"]["claim"]["id"]), (&json!(["data"]), &json!("C-7")));
+    assert_eq!(step["answer_schema"]["properties"]["amount"]["maximum"], 120);
+    let status = posting.server().get(&format!("/runs/{run}/status")).json();
+    assert_eq!(status["result"]["pause"]["steps"][0]["answer_schema"], step["answer_schema"], "{status:#}");
+    let server = posting.server();
+    let fault = |reply: &Reply| {
+        let problem = reply.json();
+        assert_eq!((reply.status, reply.code().as_str()), (400, "bad_answer"), "{problem:#}");
+        problem["fields"].clone()
+    };
+    let blank = json!([{ "field": "amount", "message": "\"7 \" is no number, and has blanks around it; digits with a point: 12.50" }]);
+    let wrong = json!({ "amount": "7 " });
+    let submit = format!("/forms/{run}/fill/submit");
+    assert_eq!(fault(&server.post(&submit, &wrong)), blank);
+    assert_eq!(fault(&server.post(&format!("/agents/{run}/resume"), &json!({ "answer": wrong.to_string() }))), blank);
+    assert_eq!(fault(&posting.answer(&run, &step["answer"], json!({ "data": wrong }))), blank);
+    let several = fault(&server.post(&submit, &json!({ "amount": 121, "until": "2026-02-30", "resaon": "x" })));
+    let fields: Vec<&str> = several.as_array().unwrap().iter().map(|one| one["field"].as_str().unwrap()).collect();
+    assert_eq!(fields, ["amount", "until", "resaon"], "{several:#}");
+    let twice = server.send("POST", &submit, &[("content-type", "application/json")], br#"{"amount": 1, "amount": 2}"#);
+    assert_eq!((twice.status, twice.code().as_str()), (400, "bad_request"), "{twice:?}");
+
+    // The page of the link, without a script.
+    let token = step["answer"]["token"].as_str().unwrap();
+    let html = |reply: &Reply| String::from_utf8(reply.body.clone()).unwrap();
+    let page = server.get(&format!("/agents/{run}/answer?token={token}"));
+    for words in [
+        "How much of &lt;b&gt;C-7&lt;/b&gt;?",
+        "<label for=\"key.0\">Amount (required)</label>",
+        "a number from 0 to 120",
+        "<option value=\"damage\">",
+        "type=\"date\"",
+    ] {
+        assert!(html(&page).contains(words), "{words}: {}", html(&page));
+    }
+    assert!(!html(&page).contains("<script"), "{}", html(&page));
+    let send = |fields: &str| {
+        let origin = format!("http://{}", server.address);
+        let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", origin.as_str())];
+        let body = format!("token={token}&decision=data&{fields}");
+        server.send("POST", &format!("/agents/{run}/answer"), &headers, body.as_bytes())
+    };
+    let refused = send("key.0=7+&key.1=damage&key.2=");
+    assert_eq!(refused.status, 400, "{refused:?}");
+    for words in ["has blanks around it", "value=\"7 \"", "<option value=\"damage\" selected>", "aria-invalid=\"true\""]
+    {
+        assert!(html(&refused).contains(words), "{words}: {}", html(&refused));
+    }
+    assert!(tools.requests().is_empty(), "nothing was decided");
+    let taken = send("key.0=7.50&key.1=&key.2=2026-03-01");
+    assert_eq!(taken.status, 200, "{}", html(&taken));
+    let ended = posting.ended(&run);
+    assert_eq!(ended["final_answer"].to_string(), r#"{"amount":7.50,"reason":"delay","until":"2026-03-01"}"#);
+}
+
 #[test]
 fn a_question_of_a_steps_run_is_answered_once_and_not_the_next_one() {
     for store in STORES {

@@ -5,11 +5,10 @@ pub mod awaited_approval;
 pub mod consent;
 pub mod decision_record;
 pub(crate) mod expiry;
+pub mod form;
 pub(crate) mod human;
 pub(crate) mod subrun_decision;
 pub mod written_decision;
-
-use serde_json::Value;
 
 use super::effect::Refused;
 use super::event::Decision;
@@ -50,27 +49,4 @@ pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), R
         (Termination::ModelError, _) => Err(Refused::new("the run waits for its model: retry")),
         _ => Err(Refused::new("the run waits for no human")),
     }
-}
-
-/// How a form with these keys is answered, in a sentence.
-pub(super) fn form_shape(keys: &[String]) -> String {
-    let example: Vec<String> = keys.iter().map(|key| format!("\"{key}\": ...")).collect();
-    format!("a form is answered by a JSON object: {{{}}}", example.join(", "))
-}
-
-/// The value of a form's keys.
-///
-/// # Errors
-/// Which keys are missing or unknown.
-pub(super) fn form_values(keys: &[String], answer: &str) -> Result<Vec<(String, Value)>, String> {
-    let shape = || form_shape(keys);
-    let Ok(Value::Object(mut given)) = serde_json::from_str(answer) else { return Err(shape()) };
-    let missing: Vec<&str> = keys.iter().filter(|key| !given.contains_key(*key)).map(String::as_str).collect();
-    if !missing.is_empty() {
-        return Err(format!("the form lacks {}; {}", missing.join(", "), shape()));
-    }
-    if let Some(unknown) = given.keys().find(|key| !keys.contains(key)) {
-        return Err(format!("the form does not ask for `{unknown}`; {}", shape()));
-    }
-    Ok(keys.iter().filter_map(|key| Some((key.clone(), given.remove(key)?))).collect())
 }

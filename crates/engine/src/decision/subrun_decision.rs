@@ -1,6 +1,7 @@
 //! Whether a decision fits what a sub-run asks.
 
 use super::awaited_approval::{AwaitedApproval, NOT_ESCALATED, may_take};
+use super::form;
 use crate::decision::{self, OTHER_CALL, SEVERAL_CALLS};
 use crate::effect::Refused;
 use crate::event::{CallId, Decided, Decision, DecisionRights};
@@ -48,6 +49,9 @@ fn fits_steps(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Result<(
         decision::is_of_kind(question.question.kind, &decided.decision)?;
         if decided.rights == DecisionRights::Escalated && question.question.kind != Termination::Approval {
             return Err(Refused::new(NOT_ESCALATED));
+        }
+        if let Decision::Answer(answer) = &decided.decision {
+            form::fits(&question.fields, answer)?;
         }
         if let Some(awaited) = &question.approval {
             may_take(awaited, &question.action, decided, now_ms)?;

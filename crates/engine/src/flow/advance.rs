@@ -288,7 +288,7 @@ impl<'p> Advance<'p> {
                 let ttl_ms = form.ttl_ms;
                 let expires_at_ms = ttl_ms.map(|ttl_ms| self.now.wall_ms.saturating_add_unsigned(ttl_ms));
                 let progress = Progress::Asks(AskedFor::Form { expires_at_ms });
-                Ok(Opened::Step { input: Value::from(form.expected_keys.clone()), progress })
+                Ok(Opened::Step { input: self.form(form, scope)?, progress })
             }
         }
     }

@@ -5,6 +5,7 @@ mod advance;
 mod decide;
 mod end;
 mod expire;
+pub mod form_answer;
 pub mod item_budget;
 pub(crate) mod item_label;
 pub mod item_log;

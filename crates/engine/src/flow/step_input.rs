@@ -11,7 +11,8 @@ use super::step_start::{BeginFault, Opened};
 use crate::decision::awaited_approval::AwaitedApproval;
 use crate::operation::{AskedFor, Progress};
 use crate::prompt;
-use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, ReactStep};
+use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, FormStep, ReactStep};
+use loopctl_lang::program::form::{FieldFault, FormAsks, FormFault};
 use loopctl_lang::program::reference::{Field, Scope, Unresolved};
 use loopctl_lang::program::schema;
 
@@ -51,6 +52,21 @@ impl Advance<'_> {
         let input = self.object(&approval.request_payload, scope)?;
         let on_rejected = approval.on_rejected(self.header.denial_rule());
         Ok(Opened::Step { input, progress: Progress::Asks(AskedFor::Consent { comment, on_rejected }) })
+    }
+
+    /// What a form asks for: its keys, or its question with what is shown and the fields.
+    pub fn form(&self, form: &FormStep, scope: &Scope<'_>) -> Result<Value, BeginFault> {
+        let fields = match &form.asks {
+            FormAsks::Keys(keys) => return Ok(Value::from(keys.clone())),
+            FormAsks::Fields(fields) => fields,
+        };
+        let asked = fields.asked(scope).map_err(|fault| match fault {
+            FormFault::Missing(unresolved) => self.missing(&unresolved),
+            FormFault::Misfit(FieldFault { field, message }) => {
+                BeginFault::new("bad_form", format!("the field `{field}` can't be asked for: {message}"))
+            }
+        })?;
+        serde_json::to_value(asked).map_err(|error| BeginFault::new("bad_form", error.to_string()))
     }
 
     /// The list of a loop, and how far the loop is: at its beginning.

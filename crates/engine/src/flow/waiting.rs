@@ -1,9 +1,10 @@
 //! What a workflow that waits for humans asks them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::address::StepAddress;
 use crate::call_attempt::lost_answer;
+use crate::decision::form::FormRequest;
 use crate::operation::{AskedFor, Doubt, OpenStep, Progress};
 use crate::outcome::Termination;
 use crate::question::WaitingCall;
@@ -12,6 +13,7 @@ use crate::state::{FlowState, Phase, RunHeader, State};
 use loopctl_lang::language::step::OnRejected;
 use loopctl_lang::program::Program;
 use loopctl_lang::program::flow::FlowStep;
+use loopctl_lang::program::form::{AskedForm, answer_schema};
 
 /// The questions of the steps that wait for a human, in the order of their addresses: those of a workflow, or of the
 /// workflow below that a loop called.
@@ -82,6 +84,9 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
         action_input: Some(Value::clone(&open.input)),
         hash: Some(open.hash(header)),
         expected_keys: Vec::new(),
+        show: None,
+        fields: Vec::new(),
+        answer_schema: None,
         expires_at_ms: None,
         approval: None,
         on_rejected: None,
@@ -101,13 +106,21 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
             ..plain
         },
         Progress::Asks(AskedFor::Form { expires_at_ms }) => {
-            let keys = open.form_keys();
-            StepQuestion {
-                question: Question::new(Termination::Human, format!("Fill in {}", keys.join(", "))),
-                action_input: None,
-                expected_keys: keys,
-                expires_at_ms: *expires_at_ms,
-                ..plain
+            let plain = StepQuestion { action_input: None, expires_at_ms: *expires_at_ms, ..plain };
+            match open.form() {
+                FormRequest::Keys(keys) => StepQuestion {
+                    question: Question::new(Termination::Human, format!("Fill in {}", keys.join(", "))),
+                    expected_keys: keys,
+                    ..plain
+                },
+                FormRequest::Fields(AskedForm { question, show, fields }) => StepQuestion {
+                    question: Question::new(Termination::Human, question),
+                    expected_keys: fields.iter().map(|field| field.name.clone()).collect(),
+                    show: Some(Value::Object(show)).filter(|show| *show != Value::Object(Map::new())),
+                    answer_schema: Some(answer_schema(&fields)),
+                    fields,
+                    ..plain
+                },
             }
         }
         Progress::Asks(AskedFor::Subrun(waits)) => StepQuestion {

@@ -9,6 +9,7 @@ use crate::decision::awaited_approval::AwaitedApproval;
 use crate::event::CallId;
 use crate::stuck::Stuck;
 use loopctl_lang::language::step::OnRejected;
+use loopctl_lang::program::form::AskedField;
 
 #[derive(Serialize, Deserialize)]
 struct JournaledCall {
@@ -35,6 +36,12 @@ struct JournaledStep {
     hash: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     expected_keys: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    show: Option<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<AskedField>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer_schema: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_at_ms: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

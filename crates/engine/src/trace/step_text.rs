@@ -72,6 +72,7 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
         for (at, option) in question.question.options.iter().enumerate() {
             let _ = writeln!(shown, "  {bar}{}. {}", at + 1, escape::line(option));
         }
+        shown.push_str(&form(look, question));
         if let Some(at_ms) = question.expires_at_ms {
             let until = format!("without an answer until {}, the run fails", rfc3339(at_ms));
             let _ = writeln!(shown, "  {}", look.paint(Tone::Dim, &until));
@@ -85,6 +86,23 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
     }
     if steps.len() > SHOWN {
         let _ = writeln!(shown, "and {} more steps", steps.len() - SHOWN);
+    }
+    shown
+}
+
+/// The data and the fields of a form with types.
+fn form(look: &Look, question: &StepQuestion) -> String {
+    let mut shown = String::new();
+    if let Some(data) = &question.show {
+        for line in serde_json::to_string_pretty(data).unwrap_or_default().lines() {
+            let _ = writeln!(shown, "    {}", escape::json(line));
+        }
+    }
+    for field in &question.fields {
+        let name = look.paint(Tone::Accent, &escape::line(&field.name));
+        let label = field.label.as_deref().map(|label| format!("{}: ", escape::line(label))).unwrap_or_default();
+        let required = if field.required { " · required" } else { "" };
+        let _ = writeln!(shown, "  {name}  {label}{}{required}", escape::line(&field.note()));
     }
     shown
 }

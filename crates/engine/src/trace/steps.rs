@@ -107,6 +107,7 @@ fn shown_row(row: ItemRow, redact: &Redaction) -> ItemRow {
 
 /// A question with its secrets hidden. The hash is that of what is not hidden.
 pub fn shown_question(question: StepQuestion, redact: &Redaction) -> StepQuestion {
+    let question = question.with_form(&|value| redact.value(value));
     StepQuestion {
         item_label: hidden_label(question.item_label, redact),
         question: hidden_question(question.question, redact),

@@ -72,8 +72,9 @@ impl<'a> WrittenStep<'a> {
             }
             "PbotApproval" => keys.extend(APPROVAL_KEYS),
             "PbotForm" => {
-                let asked = self.properties.get("expected_keys").and_then(Value::as_array);
-                keys.extend(asked.into_iter().flatten().filter_map(Value::as_str));
+                let list = |name: &str| self.properties.get(name).and_then(Value::as_array).into_iter().flatten();
+                keys.extend(list("expected_keys").filter_map(Value::as_str));
+                keys.extend(list("fields").filter_map(|field| field.get("name")?.as_str()));
             }
             "loop" if self.is_foreach() => {
                 keys.extend(self.text("result_key").filter(|_| is_true("collect_results")));

@@ -25,6 +25,7 @@ use crate::program::flow::{
     ApprovalStep, CallStep, FlowOutput, FlowProgram, FlowSchedule, FlowStep, Foreach, FormStep, ReactStep, StepAction,
     fields,
 };
+use crate::program::form::FormAsks;
 use crate::program::reference::{Field, as_path};
 use crate::program::schema::Schema;
 use crate::program::template::{Template, ValueEscape};
@@ -177,7 +178,7 @@ impl FlowLowering<'_, '_> {
             }
             Properties::Approval(approval) => StepAction::Approval(Box::new(approval_step(approval, place.later)?)),
             Properties::Form(form) => StepAction::Form(FormStep {
-                expected_keys: form.expected_keys.clone(),
+                asks: FormAsks::of(form)?,
                 ttl_ms: form.ttl_seconds.and_then(milliseconds),
                 reminders_ms: all_milliseconds(form.reminder_intervals.as_deref()),
             }),

@@ -11,6 +11,7 @@ pub mod ending;
 mod examples;
 pub(crate) mod fields;
 pub mod foreach;
+pub mod form;
 pub mod loop_document;
 pub mod project;
 pub mod react;

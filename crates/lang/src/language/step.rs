@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 pub use super::action::{Matcher, ToleranceMode};
+pub use super::form::Form;
 use super::retry::CallRetry;
 use super::{Filter, LoopProperties};
 
@@ -125,20 +126,6 @@ pub enum OnRejected {
     Stop,
     /// The steps after it run.
     GoOn,
-}
-
-/// A form that a human fills in.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Form {
-    /// The keys that are asked for; each becomes one of the context.
-    pub expected_keys: Vec<String>,
-    /// How long the form is open, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttl_seconds: Option<f64>,
-    /// When the human is reminded, in seconds from the form's making.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reminder_intervals: Option<Vec<f64>>,
 }
 
 /// A step before its type is looked at.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::condition::CompiledCondition;
 use super::denial::{ChainLink, DenialRule};
+use super::form::FormAsks;
 use super::reference::Field;
 use super::schema::Schema;
 use super::template::Template;
@@ -189,8 +190,8 @@ pub struct ApprovalStep {
 /// A human fills a form in.
 #[derive(Debug)]
 pub struct FormStep {
-    /// The keys that must be filled in.
-    pub expected_keys: Vec<String>,
+    /// What it asks for.
+    pub asks: FormAsks,
     /// How long the form is open, in milliseconds.
     pub ttl_ms: Option<u64>,
     /// After how long somebody is reminded of it, in milliseconds.
@@ -290,7 +291,7 @@ impl FlowStep {
                 each_step(&foreach.steps, &mut |step| keys.extend(step.written_keys()));
             }
             StepAction::Approval(_) => keys.extend(APPROVAL_KEYS.map(str::to_owned)),
-            StepAction::Form(form) => keys.extend(form.expected_keys.iter().cloned()),
+            StepAction::Form(form) => keys.extend(form.asks.keys().map(str::to_owned)),
         }
         keys
     }
@@ -306,7 +307,7 @@ impl FlowStep {
             StepAction::React(react) => is(&react.result_key),
             StepAction::Foreach(foreach) => (foreach.collects && is(&foreach.result_key)) || is(&foreach.summary_key),
             StepAction::Approval(_) => APPROVAL_KEYS.contains(&key),
-            StepAction::Form(form) => form.expected_keys.iter().any(|expected| expected == key),
+            StepAction::Form(form) => form.asks.keys().any(|asked| asked == key),
         };
         writes || is(&self.output_key)
     }

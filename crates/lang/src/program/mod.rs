@@ -10,6 +10,7 @@ pub mod denial;
 pub mod fault;
 pub mod file_value;
 pub mod flow;
+pub mod form;
 pub mod input_file;
 pub mod json_length;
 pub mod matcher;

@@ -164,6 +164,18 @@ fn items(at: &str, items: &ItemsView) -> String {
     page
 }
 
+/// The data and the fields of a form with types.
+fn form(question: &StepQuestion) -> String {
+    let mut page = question.show.as_ref().map(|data| super::value::exactly("in", data)).unwrap_or_default();
+    for field in &question.fields {
+        let required = if field.required { " · required" } else { "" };
+        let (name, label) = (exact_html(&field.name), field.label.as_deref().map(escaped).unwrap_or_default());
+        let note = escaped(&field.note());
+        let _ = writeln!(page, "<p><code>{name}</code> {label} <span class=\"meta\">{note}{required}</span></p>");
+    }
+    page
+}
+
 /// What the steps of a workflow that wait ask.
 pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
     let mut page = String::from("<section class=\"note wait\">\n<h2>Waits for a human</h2>\n");
@@ -191,6 +203,7 @@ pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
                 let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(&fact));
             }
         }
+        page.push_str(&form(question));
         if let Some(fact) = after_a_no(question) {
             let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(fact));
         }

@@ -28,6 +28,7 @@ mod filled_variable;
 mod fixed_temperature;
 mod flow_limits;
 mod folder_outside;
+mod form_fields;
 mod hidden_result;
 mod hints_without_room;
 mod history_too_small;
@@ -180,4 +181,5 @@ pub const RULES: &[Rule] = &[
     bad_model_header::RULE,
     bad_secret_command::RULE,
     file_input::RULE,
+    form_fields::RULE,
 ];

@@ -1,6 +1,10 @@
 //! The schemas of what steps write. They name all members, so that a path into what no step writes is found.
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
+
+use crate::language::form::FormField;
+use crate::program::form::AskedField;
 
 /// The schema of a value of which nothing is known.
 pub(super) const ANY: Value = Value::Bool(true);
@@ -112,6 +116,26 @@ pub(super) fn gathered(output: Value) -> Value {
 /// The lists that a matcher writes: the pairs, and what is left of both lists.
 pub(super) fn matched(left: Value, right: Value) -> [Value; 3] {
     [list(object([("a", left.clone()), ("b", right.clone())])), list(left), list(right)]
+}
+
+/// What a form writes: its keys with any value, or its fields with those of their types.
+pub(super) fn of_form(properties: &Value) -> Vec<(String, Value)> {
+    let list = |name: &str| properties.get(name).and_then(Value::as_array).into_iter().flatten();
+    let keys = list("expected_keys").filter_map(|key| Some((key.as_str()?.to_owned(), ANY)));
+    let field = |field: &Value| {
+        let name = field.get("name")?.as_str()?.to_owned();
+        // A field that can't be read is reported, and nothing is known of its value.
+        let read = FormField::deserialize(field).ok();
+        let has_default = read.as_ref().is_some_and(|field| field.default.is_some());
+        let schema = read.map_or(ANY, |field| {
+            let bound = |bound: Option<Value>| bound.filter(Value::is_number);
+            let (min, max) = (bound(field.min.clone()), bound(field.max.clone()));
+            AskedField { required: field.required != Some(false) || has_default, min, max, ..AskedField::of(&field) }
+                .key_schema()
+        });
+        Some((name, schema))
+    };
+    keys.chain(list("fields").filter_map(field)).collect()
 }
 
 /// What an approval writes under `__approved`.

@@ -357,9 +357,8 @@ impl<'a> Walk<'_, 'a, '_> {
                 output::approval()
             }
             "PbotForm" => {
-                let keys = properties.and_then(|properties| properties.get("expected_keys")?.as_array());
-                let keys = keys.into_iter().flatten().filter_map(Value::as_str);
-                written(context, keys.map(|key| (key.to_owned(), output::ANY)))
+                let form = properties.map(output::of_form).unwrap_or_default();
+                written(context, form)
             }
             "custom-table" => result::of_table(None, properties, self.databases()),
             _ => {
