@@ -169,7 +169,14 @@ pub fn after_crash(state: &State, decisions: &[ScenarioDecision], staged: &[Stag
         _ => "",
     };
     let is_same = |call: &&StagedCall| match &open.at {
-        Some(at) if open.call.is_none() => call.at.as_ref() == Some(at),
+        Some(at) if open.call.is_none() => match at.split_once('/') {
+            // A step of the run that the own step is: `pay/post` in `RUN.pay`.
+            Some((own, below)) => {
+                let step = below.rsplit('/').next();
+                call.at.as_deref() == step && call.key.starts_with(&format!("{}.{own}", state.header.run_id))
+            }
+            None => call.at.as_ref() == Some(at),
+        },
         // Another call may have the same input.
         _ => {
             let is_it = |id: CallId| call.key.ends_with(&format!("{run}-{}-{}", id.iteration, id.index));

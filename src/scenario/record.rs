@@ -24,7 +24,6 @@ use crate::language::recording::{
 };
 use crate::policy::word::written;
 use crate::program::Program;
-use crate::program::flow::StepAction;
 
 /// A run with its sub-runs, as a store has them.
 pub struct RunJournals<'a> {
@@ -269,10 +268,7 @@ fn sub_run(program: &Program, state: &State, event: &EventKind) -> Option<(Arc<P
         let tool = program.tool(&state.call(call)?.name)?;
         tool.called_loop().or(tool.launched()).cloned()
     };
-    let of_step = |at: &str| match &program.as_flow()?.step_at(at)?.action {
-        StepAction::React(react) => Some(Arc::clone(&react.program)),
-        _ => None,
-    };
+    let of_step = |at: &str| program.as_flow()?.step_at(at)?.called().cloned();
     match event {
         EventKind::ToolReturned(returned) => Some((of_call(returned.call)?, returned.run_id.clone()?)),
         EventKind::ToolPaused(paused) => Some((of_call(paused.call)?, paused.run_id.clone())),

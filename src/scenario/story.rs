@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::check::scenario::endings::programs;
 use crate::drive::stage::StagedCall;
-use crate::engine::address::StepAddress;
+use crate::engine::address::{StepAddress, split_address};
 use crate::engine::conversation::Role;
 use crate::engine::decision::reported_failure;
 use crate::engine::event::{Decided, Decision, Event, EventKind, ModelFaultCode, ToolResult};
@@ -21,7 +21,7 @@ use crate::engine::record::trace;
 use crate::engine::state::{LoopState, Phase, State};
 use crate::engine::step::step;
 use crate::engine::waiting_calls::waiting_calls;
-use crate::program::flow::StepAction;
+use crate::program::flow::FlowStep;
 use crate::program::{Program, builtin};
 use crate::trace::json::gist;
 use crate::trace::steps::shown_step;
@@ -235,10 +235,7 @@ impl Collector<'_> {
         *replies = u64::from(state.model_calls()).max(*replies);
         for EndedStep { at, kind, input, result, run_id } in steps {
             let found = program.as_flow().and_then(|flow| flow.step_at(&at));
-            let called = found.and_then(|step| match &step.action {
-                StepAction::React(react) => Some(Arc::clone(&react.program)),
-                _ => None,
-            });
+            let called = found.and_then(FlowStep::called).cloned();
             let (observation, success) = outcome(&result);
             self.calls.push(StoryCall {
                 iteration: 0,
@@ -303,6 +300,8 @@ impl EndedStep {
             EventKind::StepReturned(returned) => {
                 (returned.at.clone(), returned.result.clone(), returned.run_id.clone())
             }
+            // That of a run below ends a step there.
+            EventKind::Human(Decided { at: Some(at), .. }) if split_address(at).1.is_some() => return None,
             EventKind::Human(Decided { at, decision, .. }) => {
                 let result = match decision {
                     Decision::Happened(value) => ToolResult::Ok(value.clone()),

@@ -17,6 +17,7 @@ mod cluster;
 mod crash;
 mod crash_nested;
 mod crash_workflow;
+mod crash_workflow_step;
 mod crash_workflow_tool;
 mod diagnostics_doc;
 mod editor_schemas;

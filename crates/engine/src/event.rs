@@ -230,6 +230,9 @@ pub struct ParentCall {
     /// The address of its step, when it is a workflow: `call` means nothing then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
+    /// Whether the step runs a document by its name: the documents of the run are its own, and not those of the workflow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_name: bool,
 }
 
 /// What a run may spend.

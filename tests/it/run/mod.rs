@@ -68,6 +68,7 @@ mod mysql_limits;
 #[cfg(feature = "mysql")]
 mod mysql_tool;
 mod named_documents;
+mod named_steps;
 mod on_pause;
 mod pauses;
 mod postgres_check;

@@ -239,7 +239,7 @@ impl<'p> Advance<'p> {
                 Current::Open(Box::new(OpenStep {
                     progress,
                     item_label: list.label.clone(),
-                    is_subrun: matches!(step.action, StepAction::React(_)),
+                    is_subrun: step.subrun().is_some(),
                     settled: failed.map(|failed| failed.settled).unwrap_or_default(),
                     repetition: Repetition {
                         round: failed.map_or(self.round, |failed| failed.round),

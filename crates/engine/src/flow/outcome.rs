@@ -141,10 +141,7 @@ fn charge(
 
 /// A call's failure, as the workflow has it.
 fn fault_of(step: &FlowStep, at: &str, fault: &ToolFault) -> StepFault {
-    let code = match &step.action {
-        StepAction::React(_) => "run_failed",
-        _ => "call_failed",
-    };
+    let code = if step.subrun().is_some() { "run_failed" } else { "call_failed" };
     let mut message = fault.class.clone();
     if !fault.detail.is_empty() {
         let cut = fault.detail.char_indices().nth(DETAIL_CHARS).map(|(end, _)| end);

@@ -14,7 +14,12 @@ use crate::prompt;
 use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, FormStep, ReactStep};
 use loopctl_lang::program::form::{FieldFault, FormAsks, FormFault};
 use loopctl_lang::program::reference::{Field, Scope, Unresolved};
-use loopctl_lang::program::schema;
+use loopctl_lang::program::{Tool, schema};
+
+/// What a call is of.
+fn word(tool: &Tool) -> &'static str {
+    tool.called_loop().or(tool.launched()).map_or("action", |called| called.word())
+}
 
 impl Advance<'_> {
     /// The input of a call, and whether a human must approve it.
@@ -25,7 +30,7 @@ impl Advance<'_> {
             let list = schema::list(&faults);
             return Err(BeginFault::new(
                 "bad_input",
-                format!("its input does not fit the action `{}`:{list}", call.tool.name),
+                format!("its input does not fit the {} `{}`:{list}", word(&call.tool), call.tool.name),
             ));
         }
         let progress = match AwaitedApproval::of(&call.tool.approval, &input, self.header.reads_fences()) {

@@ -290,7 +290,7 @@ impl ListView<'_> {
         match frame.map(|frame| &frame.current) {
             Some(Current::Open(open)) if is_current(&open.address) => {
                 let record = self.around.open(open);
-                let is_run = matches!(chosen(step, &open.address).map(|step| &step.action), Some(StepAction::React(_)));
+                let is_run = chosen(step, &open.address).is_some_and(|step| step.subrun().is_some());
                 let run_id = (is_run && open.requested_at_ms.is_some()).then(|| open.subrun_id(self.around.run_id));
                 return StepRecord { run_id: record.run_id.clone().or(run_id), ..record };
             }

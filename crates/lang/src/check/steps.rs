@@ -1,8 +1,11 @@
 //! The steps of a document, for rules.
 
-use serde_json::Value;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
 
 use super::Subject;
+use crate::compile::steps::named_document;
 use crate::diagnostic::codes;
 use crate::program::flow::APPROVAL_KEYS;
 
@@ -13,7 +16,7 @@ pub(super) struct WrittenStep<'a> {
     /// Its type.
     pub kind: &'a str,
     /// What it is given.
-    pub properties: &'a serde_json::Map<String, Value>,
+    pub properties: &'a Map<String, Value>,
     /// The step as it is written.
     pub written: &'a Value,
 }
@@ -36,9 +39,14 @@ impl<'a> WrittenStep<'a> {
             })
     }
 
+    /// Whether it runs a document by its name: its properties are the input of that.
+    pub fn is_named(&self) -> bool {
+        named_document(self.written).is_some()
+    }
+
     /// Whether it is a loop of mode `foreach`.
     pub fn is_foreach(&self) -> bool {
-        self.kind == "loop" && self.properties.get("mode").is_some_and(|mode| mode == "foreach")
+        self.kind == "loop" && !self.is_named() && self.properties.get("mode").is_some_and(|mode| mode == "foreach")
     }
 
     /// The condition of its filter.
@@ -60,6 +68,11 @@ impl<'a> WrittenStep<'a> {
     pub fn writes(&self, subject: &Subject<'a>) -> Vec<String> {
         let own = self.written.get("outputKey").and_then(Value::as_str);
         let mut keys: Vec<&str> = own.into_iter().collect();
+        if self.is_named() {
+            let of_document = || subject.compiled.steps.named.get(self.at).map(|named| named.key.as_str());
+            let key = own.or_else(of_document);
+            return key.map(|key| key.trim_start_matches('@').to_owned()).into_iter().collect();
+        }
         let is_true = |name: &str| self.properties.get(name) == Some(&Value::Bool(true));
         match self.kind {
             "matcher" => {
@@ -109,11 +122,16 @@ impl<'a> WrittenStep<'a> {
 /// The steps of a document, in their order. Those of which a part could not be read are among them.
 pub(super) fn steps<'a>(subject: &Subject<'a>) -> Vec<WrittenStep<'a>> {
     let places = if subject.is_step() { &[][..] } else { subject.compiled.steps.places.as_slice() };
+    static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
     let value = &subject.document().value;
     let step = |at: &'a String| {
         let written = value.pointer(at)?;
         let kind = written.get("type")?.as_str()?;
-        Some(WrittenStep { at, kind, properties: written.get("properties")?.as_object()?, written })
+        let properties = match written.get("properties") {
+            None if named_document(written).is_some() => &NONE,
+            properties => properties?.as_object()?,
+        };
+        Some(WrittenStep { at, kind, properties, written })
     };
     places.iter().filter_map(step).collect()
 }

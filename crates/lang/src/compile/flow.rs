@@ -87,7 +87,7 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
         }
         _ => return None,
     };
-    let called = program.loops().into_iter();
+    let called = program.called().into_iter();
     let levels = called.clone().map(|called| called.levels).max().unwrap_or(0).saturating_add(1);
     let mut sources = vec![main.tree.source.clone()];
     let of_loops = called.flat_map(|called| called.sources.iter().cloned());
@@ -182,6 +182,11 @@ impl FlowLowering<'_, '_> {
                 ttl_ms: form.ttl_seconds.and_then(milliseconds),
                 reminders_ms: all_milliseconds(form.reminder_intervals.as_deref()),
             }),
+            Properties::Named(values) => {
+                let named = self.steps.named.get(at)?;
+                output_key = output_key.or_else(|| Some(named.key.clone()));
+                StepAction::Call(Box::new(CallStep { tool: named.tool()?, input: fields(values)?, spreads: false }))
+            }
             Properties::Action(values) => {
                 let (tool, key) = self.tool(step)?;
                 output_key = output_key.or(Some(key));
@@ -191,7 +196,7 @@ impl FlowLowering<'_, '_> {
         Some(FlowStep {
             name,
             number: place.number,
-            kind: step.kind.clone(),
+            kind: step.name.as_ref().unwrap_or(&step.kind).clone(),
             filter: step.filter.as_ref().and_then(|filter| CompiledCondition::compile(&filter.condition).ok()),
             otherwise,
             output_key: output_key.map(|key| key.trim_start_matches('@').to_owned()),

@@ -13,6 +13,7 @@ use super::{Compiled, Texts, tool};
 use crate::diagnostic::{Diagnostic, Help, Place, Remedy, Source, codes, few_of_many};
 use crate::language::Project;
 use crate::language::tool::LoopTool;
+use crate::program::fault::LocalFault;
 use crate::program::{Program, Tool};
 use crate::syntax;
 use crate::syntax::document;
@@ -81,12 +82,24 @@ struct OpenLoop {
     name: String,
     file: Arc<str>,
     is_workflow: bool,
+    /// Whether a step of it runs the next one, and not a loop in it.
+    by_step: bool,
     /// Where it calls the next one.
     calls: (String, Place),
 }
 
 /// A loop that was made a tool, and its index among the tools.
 pub(super) type Made = (usize, Tool, Arc<Program>);
+
+/// The document that a step names.
+pub(super) struct NamedDocument<'l> {
+    /// What it means.
+    pub program: Arc<Program>,
+    /// The document as it is written.
+    pub document: Option<&'l Document>,
+    /// The schema of what its runs answer, where it has steps.
+    pub answer: Option<Value>,
+}
 
 /// The loops that a loop calls, made tools.
 pub(super) struct MadeLoops {
@@ -154,14 +167,40 @@ impl<'t> Linker<'t> {
                 }
                 Err(fault) => {
                     whole = false;
-                    let file = called.sources.first().map(|source| Arc::clone(&source.name));
-                    let document = self.called.iter().map(|(_, called)| &called.document);
-                    let mut document = document.filter(|document| Some(&document.tree.source.name) == file.as_ref());
-                    faults.extend(document.next().map(|document| fault.placed(&document.tree, "")));
+                    faults.extend(self.in_document(&called, *fault));
                 }
             }
         }
         MadeLoops { made, levels, is_whole: whole }
+    }
+
+    /// The document that a step names, compiled; none when there is none, or it has an error.
+    pub(super) fn named(
+        &mut self,
+        main: &Document,
+        call: &DeclaredCall,
+        faults: &mut Vec<Diagnostic>,
+    ) -> Option<NamedDocument<'_>> {
+        few_of_many(faults);
+        let program = self.call(main, call, faults)?;
+        if let Err(fault) = tool::looped(&call.declaration, Arc::clone(&program), true) {
+            faults.extend(self.in_document(&program, *fault));
+            return None;
+        }
+        let compiled = self.compiled(&program);
+        let answer = compiled.map(|compiled| compiled.steps.answer.clone()).filter(|_| program.is_flow());
+        Some(NamedDocument { document: compiled.map(|compiled| &compiled.document), program, answer })
+    }
+
+    /// What was compiled of a loop or a workflow that is called.
+    fn compiled(&self, program: &Program) -> Option<&Compiled> {
+        let file = program.sources.first().map(|source| &source.name)?;
+        self.called.iter().map(|(_, called)| called).find(|called| called.document.tree.source.name == *file)
+    }
+
+    /// A fault in the document of a loop or a workflow that is called.
+    fn in_document(&self, called: &Program, fault: LocalFault) -> Option<Diagnostic> {
+        Some(fault.placed(&self.compiled(called)?.document.tree, ""))
     }
 
     /// The document that a declaration names, compiled.
@@ -176,6 +215,7 @@ impl<'t> Linker<'t> {
             name: called_name(main),
             file: Arc::clone(&main.tree.source.name),
             is_workflow: main.kind == Some(DocumentKind::Workflow),
+            by_step: !at.contains("/tools/"),
             calls: (at.clone(), place.clone()),
         };
         self.open.push(here);
@@ -366,6 +406,7 @@ fn circle(open: &[OpenLoop]) -> Option<Diagnostic> {
     way.extend(way.first().copied());
     let way = way.join(" -> ");
     let message = match open {
+        [only] if only.is_workflow && only.by_step => format!("the workflow runs itself: {way}"),
         [only] if only.is_workflow => format!("a loop of the workflow calls the workflow again: {way}"),
         [_] => format!("the loop calls itself: {way}"),
         several if several.iter().any(|open| open.is_workflow) => {

@@ -182,27 +182,40 @@ impl Editor<'_> {
         merged
     }
 
-    /// Objects of which one word decides what they hold.
+    /// Objects of which one word decides what they hold. A branch may need a field that the branch for other words does not
+    /// know: it is right only where that field is there.
     fn tagged(&self, branches: &[Value], tag: &str) -> TypedPart {
-        let (mut words, mut texts, mut rules) = (Vec::new(), Vec::new(), Vec::new());
-        let mut rest = None;
+        let word_of = |branch: &Value| branch.pointer(&format!("/properties/{tag}/const")).cloned();
+        let rest = branches.iter().find(|branch| word_of(branch).is_none());
+        let mark_of = |branch: &Value| {
+            let known = rest?.get("properties")?.as_object()?;
+            let required = branch.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+            required.filter(|name| !known.contains_key(*name)).map(str::to_owned).next()
+        };
+        let marked: Vec<(Value, String)> =
+            branches.iter().filter_map(|branch| Some((word_of(branch)?, mark_of(branch)?))).collect();
+        let (mut words, mut plain, mut texts, mut rules) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for branch in branches {
-            let word = branch.pointer(&format!("/properties/{tag}/const"));
+            let Some(word) = word_of(branch) else { continue };
             let mut keywords = self.part(branch).keywords;
             for text in ["description", "markdownDescription"] {
                 keywords.remove(text);
             }
-            match word {
-                Some(word) => {
-                    words.push(word.clone());
-                    texts.push(branch.get("description").cloned().unwrap_or_default());
-                    rules.push(json!({
-                        "if": { "properties": { tag: { "const": word } }, "required": [tag] },
-                        "then": keywords,
-                    }));
+            let mut condition = json!({ "properties": { tag: { "const": word } }, "required": [tag] });
+            match mark_of(branch) {
+                Some(mark) => condition["required"] = json!([tag, mark]),
+                None => {
+                    plain.push(word.clone());
+                    if let Some((_, mark)) = marked.iter().find(|(other, _)| *other == word) {
+                        condition["not"] = json!({ "required": [mark] });
+                    }
                 }
-                None => rest = Some(keywords),
             }
+            if !words.contains(&word) {
+                words.push(word);
+                texts.push(branch.get("description").cloned().unwrap_or_default());
+            }
+            rules.push(json!({ "if": condition, "then": keywords }));
         }
         let about = "What kind it is: the other fields follow from it.";
         let decides = match rest {
@@ -210,13 +223,22 @@ impl Editor<'_> {
                 json!({ "description": about, "markdownDescription": about, "enum": words, "markdownEnumDescriptions": texts })
             }
             Some(rest) => {
-                rules.push(json!({
-                    "if": {
-                        "properties": { tag: { "type": "string", "not": { "enum": words } } },
-                        "required": [tag],
-                    },
-                    "then": rest,
-                }));
+                let mut keywords = self.part(rest).keywords;
+                for text in ["description", "markdownDescription"] {
+                    keywords.remove(text);
+                }
+                let mut condition = json!({
+                    "properties": { tag: { "type": "string", "not": { "enum": plain } } },
+                    "required": [tag],
+                });
+                let others = marked.iter().filter(|(word, _)| !plain.contains(word));
+                let others: Vec<Value> = others
+                    .map(|(word, mark)| json!({ "properties": { tag: { "const": word } }, "required": [tag, mark] }))
+                    .collect();
+                if !others.is_empty() {
+                    condition["not"] = json!({ "anyOf": others });
+                }
+                rules.push(json!({ "if": condition, "then": keywords }));
                 json!({ "type": "string", "minLength": 1, "description": about, "markdownDescription": about, "examples": words })
             }
         };

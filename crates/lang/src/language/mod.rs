@@ -13,6 +13,7 @@ pub(crate) mod fields;
 pub mod foreach;
 pub mod form;
 pub mod loop_document;
+mod named_step;
 pub mod project;
 pub mod react;
 pub mod recording;

@@ -10,10 +10,13 @@ use serde_json::{Map, Value, json};
 pub use super::action::{Matcher, ToleranceMode};
 pub use super::form::Form;
 use super::retry::CallRetry;
-use super::{Filter, LoopProperties};
+use super::{Filter, LoopProperties, named_step};
 
 /// The words of `type` that are no name of a registered action.
 pub const PRIMITIVES: [&str; 5] = ["loop", "matcher", "custom-table", "PbotApproval", "PbotForm"];
+
+/// The words of `type` that with a `name` are a document beside this one. Without one, they may be names of actions.
+pub const NAMED: [&str; 2] = ["loop", "workflow"];
 
 /// A step.
 #[derive(Debug, Clone, Serialize)]
@@ -21,6 +24,12 @@ pub struct Step {
     /// What it does: a word of [`PRIMITIVES`], or the name of a registered action.
     #[serde(rename = "type")]
     pub kind: String,
+    /// The loop or the workflow beside the document that the step runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether the step lasts until the end of the run of that workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<bool>,
     /// What the step is given.
     pub properties: Properties,
     /// The step runs only when this holds.
@@ -57,6 +66,8 @@ pub enum Properties {
     Approval(Approval),
     /// Those of a form that a human fills in.
     Form(Form),
+    /// The input of a loop or a workflow beside the document.
+    Named(Map<String, Value>),
     /// An action's: values for the names that it takes.
     Action(Map<String, Value>),
 }
@@ -134,6 +145,10 @@ pub enum OnRejected {
 struct Plain {
     #[serde(rename = "type")]
     kind: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    wait: Option<bool>,
     /// An action may take nothing.
     #[serde(default)]
     properties: Option<Value>,
@@ -153,14 +168,21 @@ struct Plain {
 
 impl<'de> Deserialize<'de> for Step {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Plain { kind, properties, filter, on_false, output_key, id, timeout_ms, retry } =
+        let Plain { kind, name, wait, properties, filter, on_false, output_key, id, timeout_ms, retry } =
             Plain::deserialize(deserializer)?;
+        let is_named = name.is_some();
+        if is_named && !NAMED.contains(&kind.as_str()) {
+            return Err(D::Error::custom("only a step of type `loop` or `workflow` has a `name`"));
+        }
         let properties = match properties {
             Some(properties) => properties,
-            None if PRIMITIVES.contains(&kind.as_str()) => return Err(D::Error::missing_field("properties")),
+            None if !is_named && PRIMITIVES.contains(&kind.as_str()) => {
+                return Err(D::Error::missing_field("properties"));
+            }
             None => Value::Object(Map::new()),
         };
         let properties = match kind.as_str() {
+            _ if is_named => Map::deserialize(&properties).map(Properties::Named),
             "loop" => LoopProperties::deserialize(&properties).map(|read| Properties::Loop(Box::new(read))),
             "matcher" => Matcher::deserialize(&properties).map(Properties::Matcher),
             "custom-table" => CustomTable::deserialize(&properties).map(Properties::CustomTable),
@@ -170,6 +192,8 @@ impl<'de> Deserialize<'de> for Step {
         };
         Ok(Self {
             kind,
+            name,
+            wait,
             properties: properties.map_err(D::Error::custom)?,
             filter,
             on_false,
@@ -208,6 +232,8 @@ impl JsonSchema for Step {
                 &["type", "properties"],
             )
         });
+        let named =
+            named_step::branches(&mut |about, kind, values, required| branch(generator, about, kind, values, required));
         let action = json!({
             "type": "string",
             "minLength": 1,
@@ -219,7 +245,7 @@ impl JsonSchema for Step {
             "description": "Values for the names that the action takes: texts, templates, `@paths`. What is `\"@input.note?\"` is left out without the value.",
         });
         let action = branch(generator, "A registered action.", &action, &values, &["type"]);
-        let all: Vec<Value> = branches.into_iter().chain([action]).collect();
+        let all: Vec<Value> = branches.into_iter().chain(named).chain([action]).collect();
         json_schema!({ "oneOf": all })
     }
 }

@@ -88,7 +88,7 @@ pub struct FlowStep {
     pub name: String,
     /// Its number in its list, from 0.
     pub number: usize,
-    /// Its `type`, as written.
+    /// Its `type`, as written; of a step that runs a document by its name, that name.
     pub kind: String,
     /// It runs only when this holds.
     pub filter: Option<CompiledCondition>,
@@ -229,7 +229,7 @@ impl FlowProgram {
         each_step(&self.steps, visit);
     }
 
-    /// The loops that are steps.
+    /// The loops that are written in it as steps.
     pub fn loops(&self) -> Vec<&Arc<Program>> {
         let mut loops = Vec::new();
         self.each(&mut |step| {
@@ -238,6 +238,14 @@ impl FlowProgram {
             }
         });
         loops
+    }
+
+    /// The loops and workflows that its steps run or start: those that are written in it, and those that have a document of
+    /// their own.
+    pub fn called(&self) -> Vec<&Arc<Program>> {
+        let mut called = Vec::new();
+        self.each(&mut |step| called.extend(step.called()));
+        called
     }
 
     /// The tools that its steps call.
@@ -310,6 +318,24 @@ impl FlowStep {
             StepAction::Form(form) => form.asks.keys().any(|asked| asked == key),
         };
         writes || is(&self.output_key)
+    }
+
+    /// The loop or workflow of which it is a run, and whose end it waits for.
+    pub fn subrun(&self) -> Option<&Arc<Program>> {
+        match &self.action {
+            StepAction::React(react) => Some(&react.program),
+            StepAction::Call(call) => call.tool.called_loop(),
+            StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) => None,
+        }
+    }
+
+    /// The loop or workflow that it runs or starts.
+    pub fn called(&self) -> Option<&Arc<Program>> {
+        let launched = || match &self.action {
+            StepAction::Call(call) => call.tool.launched(),
+            _ => None,
+        };
+        self.subrun().or_else(launched)
     }
 
     /// After how long somebody is reminded of it, in milliseconds.

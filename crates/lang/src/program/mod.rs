@@ -207,7 +207,7 @@ impl Program {
     pub fn called_loops(&self) -> Vec<&Arc<Self>> {
         match self {
             Self::Loop(program) => program.called_loops().collect(),
-            Self::Flow(program) => program.loops(),
+            Self::Flow(program) => program.called(),
         }
     }
 
@@ -222,7 +222,7 @@ impl Program {
     /// Whether its runs only read: no step asks a human, and each tool only reads.
     pub fn only_reads(&self) -> bool {
         let of_flow =
-            |flow: &FlowProgram| !flow.asks_humans() && flow.loops().into_iter().all(|called| called.only_reads());
+            |flow: &FlowProgram| !flow.asks_humans() && flow.called().into_iter().all(|called| called.only_reads());
         self.all_tools().into_iter().all(|tool| tool.read_only) && self.as_flow().is_none_or(of_flow)
     }
 
@@ -238,7 +238,7 @@ impl Program {
     pub fn needs_a_model(&self) -> bool {
         match self {
             Self::Loop(_) => true,
-            Self::Flow(program) => !program.loops().is_empty(),
+            Self::Flow(program) => program.called().into_iter().any(|called| called.needs_a_model()),
         }
     }
 

@@ -231,8 +231,8 @@ const FOREIGN: [ForeignStep; 13] = [
             "template",
         ],
         way: Way::Help(
-            "a workflow is no step: write its steps here, or give it to a \"type\": \"loop\" of mode `react` among its `tools`: \
-             {\"type\": \"workflow\", \"name\": \"...\"}",
+            "a step runs a workflow by its name, with its input in `properties`: {\"type\": \"workflow\", \"name\": \"...\", \
+             \"properties\": {...}}",
         ),
     },
     ForeignStep {

@@ -145,10 +145,10 @@ pub fn recorded(texts: &Texts) -> Result<Arc<Program>, Fault> {
     program.ok_or(Fault::Diagnostics(compiled.diagnostics))
 }
 
-/// The address of the step that a run is, if it is the run of a step.
+/// The address of the step that a run is, if it is the run of a step that is written in the documents of the run.
 pub fn step_of(events: &[Event]) -> Option<String> {
     match &events.first()?.kind {
-        EventKind::Started(started) => started.caller.as_ref()?.at.clone(),
+        EventKind::Started(started) => started.caller.as_ref().filter(|caller| !caller.by_name)?.at.clone(),
         _ => None,
     }
 }

@@ -12,6 +12,7 @@ use super::calls::AttemptTimer;
 use super::clock;
 use super::fault::Fault;
 use super::inbox::PassedDecision;
+use super::launch;
 use super::pending_model_call::PendingModelCall;
 use super::retry::{self, NextAttempt};
 use super::run::run_log::RepeatedCall;
@@ -24,7 +25,6 @@ use super::world::{Engine, World};
 use crate::drive::future::BoxFuture;
 use loopctl_engine::address::StepAddress;
 use loopctl_engine::budget;
-use loopctl_engine::continuation;
 use loopctl_engine::effect::{Effects, steps_of};
 use loopctl_engine::event::{
     Allowance, CallId, EventKind, StepLeft, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused, ToolResult,
@@ -184,7 +184,12 @@ impl<'a> Driver<'a> {
         for at in steps {
             let Some((step, open)) = flow.step_at(at).zip(self.state.open_step(at)) else { continue };
             match &step.action {
-                StepAction::React(react) => performed.push(self.begin_run(&react.program, open, left)),
+                StepAction::React(react) => {
+                    performed.push(self.begin_run(&react.program, react.program.timeout_ms, open, left));
+                }
+                StepAction::Call(step) if let Some(run) = self.begin_named(&step.tool, open, left) => {
+                    performed.push(run);
+                }
                 StepAction::Call(_) => {
                     let call = StepCall {
                         program: Arc::clone(self.program),
@@ -221,12 +226,32 @@ impl<'a> Driver<'a> {
         performed
     }
 
-    /// Begins or resumes the run of a step.
-    fn begin_run(&self, called: &Arc<Program>, open: &OpenStep, left: Allowance) -> BoxFuture<'a, StepOutcome> {
+    /// Begins or resumes the run of a step that names its loop or workflow, or has it started as a run of its own.
+    fn begin_named(&self, tool: &'a Tool, open: &OpenStep, left: Allowance) -> Option<BoxFuture<'a, StepOutcome>> {
+        let called = tool.called_loop().or(tool.launched()).filter(|_| !self.world.toolbox.is_scripted(tool))?;
+        if tool.launched().is_none() {
+            return Some(self.begin_run(called, tool.timeout_ms, open, left));
+        }
+        let request =
+            SubrunRequest::launched_by_step(&self.state, open, called, Duration::from_millis(tool.timeout_ms));
+        let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
+        let (at, kind) = (open.address.to_string(), open.name.clone());
+        let launched = launch::call(Arc::clone(self.world), request, self.watch.stop.clone(), budget);
+        Some(Box::pin(async move { Ok(of_step(at, kind, launched.await?, MayPass::default())) }))
+    }
+
+    /// Begins or resumes the run of a step, which may take so many milliseconds.
+    fn begin_run(
+        &self,
+        called: &Arc<Program>,
+        timeout_ms: u64,
+        open: &OpenStep,
+        left: Allowance,
+    ) -> BoxFuture<'a, StepOutcome> {
         let flow = self.program.as_flow().zip(self.state.as_flow());
         let of_item = flow.map(|(flow, state)| ItemRest::of(flow, &state.progress, &open.address, self.active_ms()));
         let item = of_item.unwrap_or_default();
-        let most_ms = item.time_ms.into_iter().chain([called.timeout_ms]).min().unwrap_or_default();
+        let most_ms = item.time_ms.into_iter().chain([timeout_ms]).min().unwrap_or_default();
         let time = self.time_left().min(Duration::from_millis(most_ms));
         let request = SubrunRequest::of_step(&self.state, open, called, time, left.at_most(item.budget));
         let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
@@ -237,35 +262,36 @@ impl<'a> Driver<'a> {
             subrun::call(Arc::clone(self.world), request, self.watch.stop.clone(), budget),
         );
         Box::pin(async move {
-            Ok(match run.await? {
-                PerformedCall::Event(EventKind::ToolReturned(returned)) => {
-                    let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, .. } = returned;
-                    let (retryable, outage) = match (&result, &run_id) {
-                        (ToolResult::Failed(_), Some(run_id)) => may_pass(&engine, &run_of, run_id).await,
-                        _ => (false, false),
-                    };
-                    let returned = StepReturned {
-                        at,
-                        kind,
-                        result,
-                        duration_ms,
-                        tokens,
-                        cost_usd,
-                        estimated,
-                        run_id,
-                        retryable,
-                        outage,
-                    };
-                    Some(EventKind::StepReturned(Box::new(returned)))
-                }
-                PerformedCall::Event(EventKind::ToolPaused(paused)) => {
-                    let ToolPaused { run_id, asks, tokens, cost_usd, .. } = *paused;
-                    Some(EventKind::StepPaused(Box::new(StepPaused { at, run_id, asks, tokens, cost_usd })))
-                }
-                PerformedCall::Event(other) => Some(other),
-                PerformedCall::Stopped => None,
-            })
+            let performed = run.await?;
+            let may_pass = match &performed {
+                PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
+                    result: ToolResult::Failed(_),
+                    run_id: Some(run_id),
+                    ..
+                })) => may_pass(&engine, &run_of, run_id).await,
+                _ => MayPass::default(),
+            };
+            Ok(of_step(at, kind, performed, may_pass))
         })
+    }
+}
+
+/// What became of a call, as that of the step that it is.
+fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass) -> Option<EventKind> {
+    let MayPass { retryable, outage } = may_pass;
+    match performed {
+        PerformedCall::Event(EventKind::ToolReturned(returned)) => {
+            let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, .. } = returned;
+            let returned =
+                StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id, retryable, outage };
+            Some(EventKind::StepReturned(Box::new(returned)))
+        }
+        PerformedCall::Event(EventKind::ToolPaused(paused)) => {
+            let ToolPaused { run_id, asks, tokens, cost_usd, .. } = *paused;
+            Some(EventKind::StepPaused(Box::new(StepPaused { at, run_id, asks, tokens, cost_usd })))
+        }
+        PerformedCall::Event(other) => Some(other),
+        PerformedCall::Stopped => None,
     }
 }
 
@@ -321,14 +347,22 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
     EventKind::StepRetried(Box::new(StepRetried { at: call.at.clone(), attempt, error, duration_ms, delay_ms, lost }))
 }
 
-/// Whether a run that failed may succeed when the same is run again, by its own error, and whether that lies outside of it:
-/// then it continues.
-async fn may_pass(engine: &Engine, program: &Program, run_id: &str) -> (bool, bool) {
+/// Whether a run that failed may succeed when its step runs again.
+#[derive(Debug, Clone, Copy, Default)]
+struct MayPass {
+    /// Whether the same may succeed, by its own error.
+    retryable: bool,
+    /// Whether the run then continues, and is no other one.
+    outage: bool,
+}
+
+async fn may_pass(engine: &Engine, program: &Program, run_id: &str) -> MayPass {
     match engine.state(program, run_id).await.as_ref().map(|state| &state.phase) {
-        Ok(Phase::Ended(ending)) => {
-            (ending.error.as_ref().is_some_and(|error| error.retryable), continuation::is_outage(ending))
-        }
-        _ => (false, false),
+        Ok(Phase::Ended(ending)) => MayPass {
+            retryable: ending.error.as_ref().is_some_and(|error| error.retryable),
+            outage: subrun::may_continue(program, ending),
+        },
+        _ => MayPass::default(),
     }
 }
 

@@ -107,13 +107,20 @@ impl SubrunRequest {
             run_id: Some(open.subrun_id(&header.run_id)),
             ..Self::start(header, called, time)
         };
-        let caller = ParentCall { run_id: header.run_id.clone(), call, at: Some(open.address.to_string()) };
+        let by_name = called.step().is_none();
+        let caller = ParentCall { run_id: header.run_id.clone(), call, at: Some(open.address.to_string()), by_name };
         let decided = match &open.progress {
             Progress::Asks(AskedFor::Subrun(waits)) => waits.decided.clone(),
             _ => None,
         };
         let origin = SubrunOrigin { caller, bound, is_own: false };
         Self { program: Arc::clone(called), call, start, origin, decided, continues: open.repetition.continues }
+    }
+
+    /// The run of its own that a step of a workflow starts.
+    pub fn launched_by_step(state: &State, open: &OpenStep, launched: &Arc<Program>, time: Duration) -> Self {
+        let request = Self::of_step(state, open, launched, time, Allowance::default());
+        Self { origin: SubrunOrigin { is_own: true, ..request.origin }, continues: false, ..request }
     }
 
     /// What the runs that a run starts have in common.
@@ -135,7 +142,7 @@ impl SubrunRequest {
             run_id: Some(id(&header.run_id, call.address)),
             ..Self::start(header, called, time)
         };
-        let caller = ParentCall { run_id: header.run_id.clone(), call: call.address, at: None };
+        let caller = ParentCall { run_id: header.run_id.clone(), call: call.address, at: None, by_name: false };
         let decided = match &call.progress {
             Progress::Asks(AskedFor::Subrun(waits)) => waits.decided.clone(),
             _ => None,
@@ -170,7 +177,7 @@ pub(super) fn call<'a>(
         };
         let known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
         // The items of a workflow are bounded by `max_items`.
-        let is_step = program.step().is_some();
+        let is_step = calling.origin.caller.at.is_some();
         if !known && !is_step && !budget.enter() {
             let returned = ToolReturned { run_id: None, ..failed(subrun_budget::full(), String::new()) };
             return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
@@ -196,7 +203,7 @@ pub(super) fn call<'a>(
         let estimated = state.counters.estimated;
         Ok(match &state.phase {
             Phase::Ended(ending) => {
-                let result = result(&program, &run_id, ending);
+                let result = result(&program, &run_id, ending, is_step);
                 let duration_ms = clock::elapsed_ms(began);
                 let run_id = Some(run_id);
                 PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
@@ -228,6 +235,17 @@ pub(super) fn call<'a>(
     })
 }
 
+/// Whether a sub-run that failed continues when the step runs again that it is: a loop whose failure lies outside of it, and a
+/// workflow of which a step failed, because what it has done is not done again.
+pub(super) fn may_continue(program: &Program, ending: &Ending) -> bool {
+    let a_step_failed = || {
+        let of_step =
+            matches!(ending.termination, Termination::StepFailed | Termination::Rejected | Termination::FormExpired);
+        of_step && ending.status == Status::Failed
+    };
+    continuation::is_outage(ending) || (program.is_flow() && a_step_failed())
+}
+
 pub(super) fn reason(run_id: &str, fault: &Fault) -> String {
     let faults = match fault {
         Fault::Diagnostics(faults) => faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>().join("; "),
@@ -236,14 +254,14 @@ pub(super) fn reason(run_id: &str, fault: &Fault) -> String {
     format!("run {run_id}: {faults}")
 }
 
-/// The result of a call whose sub-run has ended.
-fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
+/// The result of a call or a step whose sub-run has ended.
+fn result(program: &Program, run_id: &str, ending: &Ending, is_step: bool) -> ToolResult {
     if let Some(Answer { answer, confidence, summary }) = &ending.answer {
-        return ToolResult::Ok(match program.step() {
-            Some(_) => react_output(answer, confidence, summary.as_deref()),
+        return ToolResult::Ok(match program {
+            Program::Loop(_) if is_step => react_output(answer, confidence, summary.as_deref()),
             // No step ran: there is no answer.
-            None if ending.termination == Termination::ConditionNotMet => json!({ "status": ending.termination }),
-            None => answer.clone(),
+            _ if ending.termination == Termination::ConditionNotMet => json!({ "status": ending.termination }),
+            _ => answer.clone(),
         });
     }
     let why = written(&ending.termination).unwrap_or_default();
@@ -304,7 +322,7 @@ impl Engine {
         while let Some((program, model, priced)) = open.pop() {
             let budget = program.budget.as_ref();
             let priced = priced || budget.is_some_and(|budget| budget.cost_usd.is_some());
-            let tools = program.tools().iter().filter(|tool| !self.world.toolbox.is_scripted(tool));
+            let tools = program.all_tools().into_iter().filter(|tool| !self.world.toolbox.is_scripted(tool));
             let called = tools.filter_map(|tool| tool.called_loop().or(tool.launched()));
             for called in called.chain(program.step_loops()) {
                 let file = called.sources.first().map(|source| Arc::clone(&source.name));
@@ -383,7 +401,7 @@ impl Engine {
                 _ => None,
             };
             let phase = state.as_ref().map(|state| &state.phase);
-            let has_failed = matches!(phase, Ok(Phase::Ended(ending)) if continuation::is_outage(ending));
+            let has_failed = matches!(phase, Ok(Phase::Ended(ending)) if may_continue(program, ending));
             let retried = (continues && has_failed).then(Retried::default);
             // The calling run was checked to have the right documents, and these are among them.
             let resume = Resume { decided, retried, new_document: true, ..Resume::default() };

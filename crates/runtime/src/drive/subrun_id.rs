@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loopctl_engine::event::CallId;
 use loopctl_engine::operation::Call;
 use loopctl_lang::program::Program;
-use loopctl_lang::program::flow::{FlowProgram, StepAction};
+use loopctl_lang::program::flow::FlowProgram;
 
 /// The id of a sub-run.
 pub(super) fn id(run_id: &str, call: CallId) -> String {
@@ -17,10 +17,7 @@ pub(super) fn loop_of<'p>(program: &'p Program, call: &Call) -> Option<&'p Arc<P
     program.tool(&call.name)?.called_loop()
 }
 
-/// The loop that the step at an address is.
+/// The loop or workflow of which the step at an address is a run.
 pub(super) fn loop_at<'p>(flow: &'p FlowProgram, at: &str) -> Option<&'p Arc<Program>> {
-    match &flow.step_at(at)?.action {
-        StepAction::React(react) => Some(&react.program),
-        _ => None,
-    }
+    flow.step_at(at)?.subrun()
 }

@@ -49,8 +49,10 @@ fn times(subject: &Subject<'_>, node: &StepNode<'_>, around: &[&StepNode<'_>], f
         (node.step.property("timeout_ms"), "the loop"),
         (node.step.property("item_timeout_ms"), "an item"),
     ];
-    let is_loop = |at: &str| !at.contains("/properties/timeout_ms") || node.step.kind == "loop";
-    for (at, what) in own.iter().filter(|(at, _)| is_loop(at)) {
+    // What is written in the properties of another step is an input.
+    let is_own =
+        |at: &str| *at == format!("{}/timeout_ms", node.step.at) || (node.step.kind == "loop" && !node.step.is_named());
+    for (at, what) in own.iter().filter(|(at, _)| is_own(at)) {
         let Some(own) = limit(subject, at, what) else { continue };
         let tighter = bounds.iter().filter(|bound| bound.value < own.value);
         let Some(bound) = tighter.min_by(|one, other| one.value.total_cmp(&other.value)) else { continue };
@@ -119,5 +121,9 @@ fn asks_model(subject: &Subject<'_>, node: &StepNode<'_>) -> Option<String> {
         let used = subject.action(step.kind);
         used.is_some_and(|used| matches!(&*used.action, Action::Llm(_)))
     };
-    ((step.kind == "loop" && !step.is_foreach()) || is_llm()).then(|| step.at.to_owned())
+    let is_run = match subject.compiled.steps.named.get(step.at) {
+        Some(named) => named.program.as_ref().is_some_and(|program| program.spends()),
+        None => step.kind == "loop" && !step.is_foreach(),
+    };
+    (is_run || is_llm()).then(|| step.at.to_owned())
 }

@@ -34,6 +34,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 /// Whether a property of a step reads keys when the step becomes due. What a loop does with its items comes later.
 fn reads(node: &StepNode<'_>, property: &str) -> bool {
     match node.step.kind {
+        _ if node.step.is_named() => true,
         "loop" if node.step.is_foreach() => property == "items_path",
         "loop" => OF_REACT.contains(&property),
         _ => true,

@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule { code: codes::SECRET_IN_PROMPT, check };
 const READ_ELSEWHERE: [&str; 2] = ["loop", "matcher"];
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    for step in steps(subject).into_iter().filter(|step| !READ_ELSEWHERE.contains(&step.kind)) {
+    for step in steps(subject).into_iter().filter(|step| step.is_named() || !READ_ELSEWHERE.contains(&step.kind)) {
         for (name, value) in step.properties {
             each_text(value, &mut step.property(name), &mut |at, text| {
                 let Ok(template) = Template::compile(text, ValueEscape::Plain) else { return };

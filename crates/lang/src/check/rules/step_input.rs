@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
-use crate::compile::steps::{JsonTypes, KnownValue};
+use crate::compile::steps::{JsonTypes, KnownValue, named_document};
 use crate::compile::tool::StepInput;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::reference::{as_any_path, as_optional_path, as_path};
@@ -24,8 +24,8 @@ const PLATFORM: [&str; 1] = ["__oauth_account__"];
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for step in steps(subject) {
-        if let Some(Some(input)) = subject.compiled.steps.inputs.get(step.kind) {
-            names(subject, &step, input, found);
+        if let Some((input, called)) = input_of(subject, &step) {
+            names(subject, &step, input, &called, found);
             for (name, value) in step.properties {
                 left_out(subject, &step, input, name, found);
                 if let Some(part) = input.schema.source().get("properties").and_then(|properties| properties.get(name))
@@ -37,12 +37,28 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The names that are missing, and those that the action does not take.
-fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found: &mut Vec<Diagnostic>) {
+/// What a step takes, and what takes it: an action, or the loop or workflow of that name.
+fn input_of<'s>(subject: &Subject<'s>, step: &WrittenStep<'_>) -> Option<(&'s StepInput, String)> {
+    let steps = &subject.compiled.steps;
+    let input = match steps.named.get(step.at) {
+        Some(named) => named.input.as_deref()?,
+        None => steps.inputs.get(step.kind)?.as_deref()?,
+    };
+    Some((input, called(step)))
+}
+
+fn called(step: &WrittenStep<'_>) -> String {
+    match named_document(step.written) {
+        Some((kind, name)) => format!("the {kind} `{name}`"),
+        None => format!("the action `{}`", step.kind),
+    }
+}
+
+/// The names that are missing, and those that the action does not take. `called`: what takes them, in a sentence.
+fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, called: &str, found: &mut Vec<Diagnostic>) {
     let known = input.schema.properties();
     let mut missing: Vec<&str> = input.schema.required();
     missing.retain(|name| !step.properties.contains_key(*name));
-    let action = step.kind;
     let names: HashSet<&str> = known.iter().copied().collect();
     let strange = step.properties.keys().filter(|name| !names.contains(name.as_str()));
     for name in strange.filter(|name| !PLATFORM.contains(&name.as_str())).take(MAX_STRANGE) {
@@ -53,16 +69,15 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found
         let refused = input.schema.is_closed();
         if near.is_none() && !refused && (input.sends_all || input.schema.is_open()) {
             if name == "requires_approval" {
-                let message =
-                    format!("`{name}` is sent to the action `{action}` as an input here, and nobody is asked");
+                let message = format!("`{name}` is sent to {called} as an input here, and nobody is asked");
                 let fault = cursor.report(&RULE, message).help(APPROVAL_OF_STEP);
                 found.push(Diagnostic { severity: Severity::Warning, ..fault });
             }
             continue;
         }
         let message = match refused || near.is_some() {
-            true => format!("the action `{action}` has no input `{name}`"),
-            false => format!("the action `{action}` never uses `{name}`"),
+            true => format!("{called} has no input `{name}`"),
+            false => format!("{called} never uses `{name}`"),
         };
         let certain = refused || near.is_some_and(|near| input.schema.required().contains(&near));
         let severity = if certain { Severity::Error } else { Severity::Warning };
@@ -77,8 +92,8 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found
     if let Some(first) = missing.first().filter(|_| !step.is_misread(subject)) {
         let cursor = subject.at(&format!("{}/properties", step.at)).key();
         let message = match missing.len() {
-            1 => format!("the action `{action}` needs the input `{first}`, which is not given"),
-            _ => format!("the action `{action}` needs the inputs {}, which are not given", listed(&missing)),
+            1 => format!("{called} needs the input `{first}`, which is not given"),
+            _ => format!("{called} needs the inputs {}, which are not given", listed(&missing)),
         };
         let help = format!("give each a value: {{\"{first}\": \"@input.{first}\"}}, or one that is written out");
         found.push(cursor.report(&RULE, message).help(help));
@@ -107,13 +122,20 @@ fn field_of_step(name: &str) -> Option<&'static str> {
 fn left_out(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, name: &str, found: &mut Vec<Diagnostic>) {
     let text = step.text(name).filter(|text| as_optional_path(text).is_some());
     let Some(text) = text.filter(|_| input.schema.required().contains(&name)) else { return };
-    let message = format!("the action `{}` needs the input `{name}`, and `{text}` may leave it out", step.kind);
+    let message = format!("{} needs the input `{name}`, and `{text}` may leave it out", called(step));
     let fault = subject.at(&step.property(name)).report(&RULE, message);
     let fault = Diagnostic { severity: Severity::Warning, ..fault };
     found.push(
         fault.help(
-            "without the value the step fails; take `{name}` out of the `required` of the action's `parameters`"
-                .replace("{name}", name),
+            match step.is_named() {
+                true => {
+                    "without the value the step fails; take `{name}` out of the `required` of the document's `input`"
+                }
+                false => {
+                    "without the value the step fails; take `{name}` out of the `required` of the action's `parameters`"
+                }
+            }
+            .replace("{name}", name),
         ),
     );
 }
@@ -130,7 +152,7 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
     if subject.is_faulty(&at) {
         return;
     }
-    let (action, name) = (step.kind, given.name);
+    let (called, name) = (called(step), given.name);
     let path = given.value.as_str().and_then(as_any_path);
     if path.is_none() && is_literal(given.value) {
         if refers(given.part) {
@@ -139,9 +161,12 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
         let Ok(schema) = Schema::compile(given.part.clone()) else { return };
         for fault in schema.faults(given.value) {
             let fault_at = format!("{at}{}", fault.path);
-            let message = format!("`{name}` of the action `{action}`: {}", fault.message);
-            found
-                .push(subject.at(&fault_at).report(&RULE, message).help("the action's `parameters` say what it takes"));
+            let message = format!("`{name}` of {called}: {}", fault.message);
+            let help = match step.is_named() {
+                true => "the `input` of the document says what it takes",
+                false => "the action's `parameters` say what it takes",
+            };
+            found.push(subject.at(&fault_at).report(&RULE, message).help(help));
         }
         return;
     }
@@ -157,7 +182,7 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
     if given_types.meets(wanted.types) {
         return;
     }
-    let message = format!("`{name}` of the action `{action}` is {}, and {what}", wanted.types.called());
+    let message = format!("`{name}` of {called} is {}, and {what}", wanted.types.called());
     let fault = subject.at(&at).report(&RULE, message);
     let inner = given.value.as_str().and_then(|text| text.strip_prefix("{{")?.strip_suffix("}}"));
     let meant = inner.map(|inner| format!("@{}", inner.trim())).filter(|path| as_path(path).is_some());

@@ -68,7 +68,7 @@ fn idle(subject: &Subject<'_>, step: &WrittenStep<'_>, found: &mut Vec<Diagnosti
         report("onFalse", message, "give the step a `filter`, or write the other step behind it in the list");
     }
     for field in ["timeout_ms", "retry"] {
-        if UNCALLED.contains(&step.kind) && is_written(field) {
+        if UNCALLED.contains(&step.kind) && !step.is_named() && is_written(field) {
             let message = format!("`{field}` has no effect: a step of type `{}` calls no action", step.kind);
             report(
                 field,

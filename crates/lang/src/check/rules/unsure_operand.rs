@@ -46,6 +46,7 @@ fn texts(subject: &Subject<'_>, node: &StepNode<'_>, keys: &KeysAt<'_>, found: &
         });
     };
     let taken: Option<&[&str]> = match node.step.kind {
+        _ if node.step.is_named() => None,
         "loop" if node.step.is_foreach() => Some(&["items_path"]),
         "loop" => Some(&["objective", "system_prompt"]),
         _ => None,

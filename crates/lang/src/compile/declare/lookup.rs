@@ -20,12 +20,10 @@ use crate::syntax::shape::foreach_step;
 
 /// How a step runs a loop or a workflow.
 fn in_step(kind: &str, name: &str, file: &str) -> String {
-    let tool = format!("{{\"type\": \"{kind}\", \"name\": {}}}", quoted(name));
-    let own = match kind {
-        "loop" => ", or write the `properties` of that loop into it",
-        _ => "",
-    };
-    format!("it is in {file}: a step of `\"type\": \"loop\"` and mode `react` has it among its `tools` as {tool}{own}")
+    format!(
+        "it is in {file}: a step runs it as {{\"type\": \"{kind}\", \"name\": {}}}, with its input in `properties`",
+        quoted(name)
+    )
 }
 
 impl<'a> Declare<'a> {
@@ -194,7 +192,9 @@ impl<'a> Declare<'a> {
             return Some(fault(format!("`{name}` is a kind of actions, and no step")).help(help));
         }
         let (kind, file) = self.other_kind(name)?;
-        Some(fault(format!("`{name}` is a {kind}, and no step has its name as `type`")).help(in_step(kind, name, file)))
+        let message = format!("`{name}` is a {kind}: a step has its name as `name`, and not as `type`");
+        let fault = fault(message).help(in_step(kind, name, file));
+        Some(fault.suggest(format!("{}, \"name\": {}", quoted(kind), quoted(name))))
     }
 
     /// The loop or the workflow of nearly this name, and how a step runs it.
@@ -341,7 +341,12 @@ impl<'a> Declare<'a> {
     }
 
     /// The workflow of a name or an id. None when there is none, or several; that is reported.
-    fn lookup_workflow(&mut self, field: &'static str, wanted: &str, pointer: &str) -> Option<&'a Document> {
+    pub(in crate::compile) fn lookup_workflow(
+        &mut self,
+        field: &'static str,
+        wanted: &str,
+        pointer: &str,
+    ) -> Option<&'a Document> {
         let shelf = self.shelf;
         let mut all: Vec<&'a Document> = shelf.workflows(self.texts);
         // A document that is not beside itself may name itself.
@@ -370,8 +375,10 @@ impl<'a> Declare<'a> {
             [] => {}
         }
         let quoted_name = quoted(wanted);
-        let broken =
-            all.iter().find(|document| document.is_broken() && document.tree.source.text.contains(&quoted_name));
+        // The faults of the document itself are reported anyway, and it contains the name.
+        let is_other = |document: &&&Document| document.tree.source.name != self.main.tree.source.name;
+        let names_it = |document: &&&Document| document.is_broken() && document.tree.source.text.contains(&quoted_name);
+        let broken = all.iter().filter(is_other).find(names_it);
         if let Some(document) = broken {
             self.report_faults_of(document);
             return None;

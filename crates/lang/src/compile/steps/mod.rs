@@ -4,6 +4,7 @@
 mod address;
 mod bounds;
 mod known_value;
+mod named;
 mod output;
 mod result;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
 pub(crate) use known_value::{DeclaredText, JsonTypes, KnownValue, is_same, listed};
+pub(crate) use named::{NamedStep, named_document};
 pub(crate) use output::{head, launched, text};
 pub(crate) use result::ListSource;
 pub(crate) use result::{CHANGES, ROW_IDS, ROWS, of_action, of_tables};
@@ -60,6 +62,8 @@ pub(crate) struct Steps {
     pub cut_lists: Vec<(String, ListSource)>,
     /// The schemas of the inputs of the actions that are steps, by name.
     pub inputs: HashMap<String, Option<Arc<StepInput>>>,
+    /// The steps that run a document by its name, by JSON pointer.
+    pub named: BTreeMap<String, NamedStep>,
     /// The schema of what a run of the document answers, where it has steps.
     pub answer: Value,
 }
@@ -162,6 +166,11 @@ fn loops_of_list(steps: Option<&Value>, names: &mut Vec<String>) {
         let mut number = number.to_string();
         let mut next = Some(first);
         while let Some(step) = next {
+            if named_document(step).is_some() {
+                "onFalse".clone_into(&mut number);
+                next = step.get("onFalse");
+                continue;
+            }
             let mode = step.pointer("/properties/mode").and_then(Value::as_str);
             if step.get("type").and_then(Value::as_str) == Some("loop") && mode != Some("foreach") {
                 names.push(name_of_loop(step, &number).to_owned());
@@ -182,6 +191,7 @@ fn name_of_loop<'v>(step: &'v Value, number: &'v str) -> &'v str {
 fn of_step<'v>(step: &'v Value, names: &mut Vec<&'v str>, tools: &mut Vec<&'v Value>) {
     // A document is never deeper than its reader allows: the recursion ends.
     match (step.get("type").and_then(Value::as_str), step.get("properties")) {
+        _ if let Some((_, name)) = named_document(step) => names.push(name),
         (Some("loop"), Some(properties)) => of_properties(properties, names, tools),
         (Some(name), _) => names.push(name),
         (None, _) => {}

@@ -2,6 +2,7 @@
 
 mod answer;
 mod collected;
+mod named;
 mod texts;
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,6 +14,7 @@ use super::super::declare::Declare;
 use super::super::layout::LoopLayout;
 use super::super::prompt::Inputs;
 use super::super::react::{Around, LoweredLoop, ReadLoop, react};
+use super::named::named_document;
 use super::{Inner, KnownValue, ListSource, MAX_STEPS, Steps, name_of_loop, output, result, roots};
 use crate::compile::DatabaseProbe;
 use crate::compile::context::Context;
@@ -167,6 +169,7 @@ impl<'a> Walk<'_, 'a, '_> {
         let mut other = otherwise.map(|step| (step, context.clone()));
         let properties = step.get("properties");
         let gives = match step.get("type").and_then(Value::as_str) {
+            Some(_) if let Some(document) = named_document(step) => self.named(document, at, step, context),
             Some("loop") => self.a_loop(at, step, context),
             Some(name) => {
                 if let Some(properties) = properties {

@@ -207,6 +207,20 @@ impl SchemaForm {
         whole.or_else(|| taking().next())
     }
 
+    /// The branch of a word. A branch may need a field that the branch for all other words does not know: it is right only
+    /// where that field is there, so that `{"type": "workflow"}` without a `name` may be an action of that name.
+    pub(super) fn branch_of(&self, word: &str, node: &Node) -> Option<&LazyForm> {
+        let of_word = || self.one_of.iter().filter(|(of, _)| *of == Some(word)).map(|(_, branch)| branch);
+        let marked = of_word().find(|branch| self.mark_of(branch).is_some_and(|mark| node.get(mark).is_some()));
+        marked.or_else(|| of_word().find(|branch| self.mark_of(branch).is_none()))
+    }
+
+    /// The field that tells a branch from others of the same word.
+    fn mark_of(&self, branch: &Self) -> Option<&'static str> {
+        let rest = self.rest.as_ref()?;
+        branch.required.iter().copied().find(|name| !rest.fields.has(name))
+    }
+
     /// Whether an entry of it may be of the value's type, when it is a list.
     pub(super) fn takes_item(&self, node: &Node) -> bool {
         self.items.as_ref().is_none_or(|of| of.takes(node))

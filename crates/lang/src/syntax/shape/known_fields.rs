@@ -62,8 +62,7 @@ fn branch(form: &'static SchemaForm, node: &Node) -> Option<KnownFields> {
             return Some(KnownFields { form, tag });
         } else if let Some(field) = form.tag {
             let word = node.get(field).and_then(Node::as_str)?;
-            let right = form.one_of.iter().find(|(of, _)| *of == Some(word)).map(|(_, branch)| branch);
-            form = right.or(form.rest.as_ref())?;
+            form = form.branch_of(word, node).or(form.rest.as_ref())?;
             tag = Some(field);
         } else {
             form = form.one_of.iter().find(|(_, branch)| branch.takes(node)).map(|(_, branch)| branch)?;

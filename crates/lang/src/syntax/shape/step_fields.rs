@@ -187,7 +187,7 @@ impl<'a> Walker<'a> {
     fn is_input(&mut self, absent: &[&str], member: &Member) -> bool {
         let name = &*member.key;
         let is_word = matches!(name, "condition" | "if" | "when" | "else" | "requires_approval" | "approval")
-            || matches!(name, "name" | "action_name" | "action")
+            || matches!(name, "name" | "action_name" | "action" | "wait" | "retry")
             || foreign_syntax::help_for(name).is_some();
         let home = self.known.home(name, &self.pointer);
         let is_of_document = home.is_some_and(|home| home == "at the top of the document" || home == "in `definition`");

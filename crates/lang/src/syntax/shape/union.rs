@@ -40,7 +40,7 @@ impl<'a> Walker<'a> {
         };
         let written = node.get(tag).or_else(|| self.misspelt(tag, node));
         let word = written.and_then(Node::as_str);
-        let right = |word: &str| form.one_of.iter().find(|(of, _)| *of == Some(word)).map(|(_, branch)| &**branch);
+        let right = |word: &str| form.branch_of(word, node).map(|branch| &**branch);
         if let Some(branch) = word.and_then(right) {
             self.union = Some(form);
             return self.walk(branch, node, key);

@@ -1,0 +1,43 @@
+//! A step that runs a loop or a workflow beside the document, by its name.
+
+use serde_json::{Value, json};
+
+/// The schemas of such steps. The `name` tells them from other steps of the same type. `branch` makes the schema of a step by
+/// what it is, its `type`, its `properties`, and what is required.
+pub(super) fn branches(branch: &mut dyn FnMut(&str, &Value, &Value, &[&str]) -> Value) -> [Value; 2] {
+    let a_loop = ("loop", "A loop beside the document, by its name.", "loops/*.json");
+    let workflow = ("workflow", "A workflow beside the document, by its name.", "workflows/*.json");
+    [a_loop, workflow].map(|(word, about, files)| {
+        let kind = json!({ "const": word, "type": "string", "description": about });
+        let values = json!({
+            "type": "object",
+            "description": format!("The input of the {word}: values for the names of its `input`."),
+        });
+        let mut step = branch(about, &kind, &values, &["type", "name"]);
+        if let Some(fields) = step.get_mut("properties").and_then(Value::as_object_mut) {
+            let name = format!("The `name` of a {word} in `{files}`.");
+            fields.insert("name".to_owned(), json!({ "type": "string", "minLength": 1, "description": name }));
+            fields.insert(
+                "timeout_ms".to_owned(),
+                json!({
+                    "type": ["integer", "null"],
+                    "format": "uint64",
+                    "minimum": 1,
+                    "description": format!("The active time of its run in milliseconds, if the {word} has more."),
+                }),
+            );
+            // A run continues where it stopped, and retries its own calls.
+            fields.remove("retry");
+            if word == "workflow" {
+                fields.insert(
+                    "wait".to_owned(),
+                    json!({
+                        "type": ["boolean", "null"],
+                        "description": "Whether the step lasts until the end of the run. Default: true.",
+                    }),
+                );
+            }
+        }
+        step
+    })
+}

@@ -1,0 +1,151 @@
+//! The real process is killed at every boundary of the journals of a workflow and of the runs that its steps name: no call that
+//! has an outcome is made again, and a run that nobody waits for is started once.
+//!
+//! The fail points are compiled into debug builds only, so these tests are too.
+#![cfg(all(unix, debug_assertions))]
+
+use crate::common::server::{Answer, Server};
+use crate::common::{Place, Ran, complete};
+use serde_json::{Value, json};
+
+const BOUNDARIES: [&str; 4] = ["before-write", "after-write", "after-sync", "before-effect"];
+
+/// A workflow that runs a loop and a workflow by their names: that one makes a call that may not be repeated, asks, and
+/// makes another such call.
+struct NamedSteps {
+    place: Place,
+    server: Server,
+}
+
+impl NamedSteps {
+    fn new(waits: bool) -> Self {
+        let server = Server::with(|_, request| Answer::json(&json!({ "did": request.header("idempotency-key") })));
+        let place = Place::on_disk();
+        let post = json!({ "action_name": "post", "kind": "http", "description": "Posts.", "http_method": "POST",
+            "url": format!("{}/post", server.url()), "parameters": { "type": "object" } });
+        let step = |id: &str| json!({ "id": id, "type": "post", "properties": {} });
+        let ask = json!({ "id": "ask", "type": "PbotApproval", "properties": { "comment": "Go on?" } });
+        place.json("actions/all.json", &json!([post]));
+        place.json(
+            "workflows/pay.json",
+            &json!({ "name": "pay", "description": "Pays.",
+                "definition": { "actions": [step("first"), ask, step("second")], "output": "@post.did" } }),
+        );
+        place.json(
+            "loops/decide.json",
+            &json!({ "type": "loop", "name": "decide", "description": "Decides.",
+                "properties": { "mode": "react", "objective": "Decide.", "tools": [] } }),
+        );
+        place.json(
+            "loop.json",
+            &json!({ "name": "boss", "definition": { "actions": [
+                { "id": "d", "type": "loop", "name": "decide" },
+                { "id": "p", "type": "workflow", "name": "pay", "wait": waits, "outputKey": "pay" },
+                { "id": "last", "type": "loop", "name": "decide" }
+            ], "output": ["@decide.answer", "@pay"] } }),
+        );
+        place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+        place.json("script.json", &json!({ "replies": [], "loops": { "decide": [complete(json!("yes"))] } }));
+        Self { place, server }
+    }
+
+    fn start(&self, fail: &str) -> Ran {
+        let args = ["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"];
+        crate::common::killed(self.place.command(&args), fail)
+    }
+
+    fn resume(&self, run: &str, how: &[&str]) -> Ran {
+        let mut args = vec!["resume", run, "--script", "script.json", "--output", "json"];
+        args.extend(how);
+        self.place.call(&args)
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.server.requests().iter().map(|request| request.header("idempotency-key").unwrap().to_owned()).collect()
+    }
+
+    /// Brings a run to its end as an operator would, who knows what the server saw. How often a call was of unknown
+    /// outcome.
+    fn finish(&self, run: &str, mut ran: Ran) -> (Value, usize) {
+        let mut uncertain = 0;
+        for _ in 0..20 {
+            if ran.code != 3 {
+                return (ran.json(), uncertain);
+            }
+            let step = &ran.json()["pause"]["steps"][0];
+            let at = step["at"].as_str().unwrap();
+            ran = if step["kind"] == "uncertain" {
+                uncertain += 1;
+                let key = format!("r.p-{}", at.rsplit('/').next().unwrap());
+                match self.keys().contains(&key) {
+                    true => self.resume(run, &["--at", at, "--happened", &json!({ "did": key }).to_string()]),
+                    false => self.resume(run, &["--at", at, "--retry"]),
+                }
+            } else {
+                self.resume(run, &["--at", at, "--approve"])
+            };
+        }
+        panic!("it does not end: {ran:#?}");
+    }
+
+    fn made_once(&self, at: &str) {
+        let mut keys = self.keys();
+        keys.sort();
+        assert_eq!(keys, ["r.p-first", "r.p-second"], "{at}");
+    }
+}
+
+/// Kills at every event of every boundary. How often the process was killed, and how often a call was of unknown
+/// outcome then.
+fn kills(waits: bool, holds: impl Fn(&NamedSteps, &str) -> usize) -> (Vec<usize>, usize) {
+    let (mut counts, mut uncertain) = (Vec::new(), 0);
+    for boundary in BOUNDARIES {
+        let mut kills = 0;
+        for event in 0..40 {
+            let steps = NamedSteps::new(waits);
+            let at = format!("journal:{event}:{boundary}");
+            if steps.start(&at).code != -9 {
+                break;
+            }
+            kills += 1;
+            uncertain += holds(&steps, &at);
+        }
+        counts.push(kills);
+    }
+    (counts, uncertain)
+}
+
+#[test]
+fn a_kill_at_every_boundary_of_the_runs_that_steps_name_repeats_no_call() {
+    let (counts, uncertain) = kills(true, |steps, at| {
+        let (result, uncertain) = steps.finish("r", steps.start(""));
+        assert_eq!(
+            (&result["status"], &result["result"]["answer"]),
+            (&json!("completed"), &json!(["yes", "r.p-second"])),
+            "{at}: {result}"
+        );
+        steps.made_once(at);
+        uncertain
+    });
+    // Started; the loop started, its reply, its result; the workflow started, its first call, its question passed up.
+    assert_eq!(counts.get(..3), Some([7, 7, 7].as_slice()), "{counts:?}");
+    assert!(uncertain > 0 && counts[3] >= 2, "{counts:?}");
+}
+
+#[test]
+fn a_kill_at_every_boundary_starts_a_run_that_no_step_waits_for_once() {
+    let (counts, uncertain) = kills(false, |steps, at| {
+        let ran = steps.start("");
+        assert_eq!(
+            (ran.code, &ran.json()["result"]["answer"]),
+            (0, &json!(["yes", { "run_id": "r.p", "status": "running" }])),
+            "{at}: {ran:#?}"
+        );
+        let (result, uncertain) = steps.finish("r.p", steps.resume("r.p", &[]));
+        assert_eq!((&result["status"], &result["started_by"]), (&json!("completed"), &json!("r")), "{at}: {result}");
+        steps.made_once(at);
+        uncertain
+    });
+    assert!(counts.iter().take(3).all(|kills| *kills >= 10), "{counts:?}");
+    assert!(uncertain > 0, "{counts:?}");
+}

@@ -1,0 +1,229 @@
+//! Steps that run a loop or a workflow by its name: what they are given and give, what their runs ask and cost, and what is
+//! wrong with them.
+
+use serde_json::{Value, json};
+
+use crate::common::{Place, Ran, complete, think};
+
+/// A project with a loop `decide`, a workflow `pay` that asks, and a workflow of these steps.
+fn place(definition: &Value) -> Place {
+    let place = Place::new();
+    let post = json!({ "action_name": "post", "kind": "http", "description": "Posts.", "http_method": "POST",
+        "url": "https://tools.example.com/post", "parameters": { "type": "object" } });
+    place.json("actions/all.json", &json!([post]));
+    let verdict = json!({ "type": "object", "properties": { "verdict": { "type": "string" } } });
+    place.json(
+        "loops/decide.json",
+        &json!({ "type": "loop", "name": "decide", "description": "Decides.",
+            "input": { "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] },
+            "properties": { "mode": "react", "objective": "Decide {{input.id}}.", "tools": [],
+                "answer_schema": verdict } }),
+    );
+    place.json(
+        "workflows/pay.json",
+        &json!({ "name": "pay", "description": "Pays.",
+            "input": { "type": "object", "properties": { "amount": { "type": "number" } }, "required": ["amount"] },
+            "definition": {
+                "actions": [
+                    { "id": "ok", "type": "PbotApproval",
+                        "filter": { "condition": { "greaterThan": ["@input.amount", 100] } },
+                        "properties": { "comment": "Pay {{input.amount}}?" } },
+                    { "id": "post", "type": "post", "properties": { "amount": "@input.amount" } }
+                ],
+                "output": { "paid": "@input.amount" }
+            } }),
+    );
+    place.json("loop.json", &json!({ "name": "claims", "definition": definition }));
+    let decide = [complete(json!({ "verdict": "fair" }))];
+    place.json(
+        "script.json",
+        &json!({ "replies": [], "loops": { "decide": decide }, "tools": { "post": [{ "done": true }] } }),
+    );
+    place.json("input.json", &json!({ "rows": [{ "id": 7 }, { "id": 8 }], "amount": 30 }));
+    place
+}
+
+fn run(place: &Place) -> (Ran, Value) {
+    place.run(&["--run-id", "r", "--input-file", "input.json"])
+}
+
+fn resume(place: &Place, how: &[&str]) -> Value {
+    let mut args = vec!["resume", "r", "--script", "script.json", "--output", "json"];
+    args.extend(how);
+    let ran = place.call(&args);
+    serde_json::from_str(ran.stdout.trim()).unwrap_or_else(|_| json!({ "stderr": ran.stderr }))
+}
+
+fn trace(place: &Place, run: &str) -> Value {
+    place.call(&["trace", run, "--format", "json"]).json()
+}
+
+fn pay(amount: impl Into<Value>) -> Value {
+    json!({ "id": "p", "type": "workflow", "name": "pay", "properties": { "amount": amount.into() } })
+}
+
+#[test]
+fn a_step_runs_a_loop_or_a_workflow_by_its_name_and_writes_what_it_answers() {
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.rows",
+        "item_variable_name": "row", "collect_results": true, "collect": "@decide.answer.verdict", "result_key": "all",
+        "actions_to_execute": [{ "id": "d", "type": "loop", "name": "decide", "properties": { "id": "@row.id" } }] } });
+    let place = place(&json!({ "actions": [each, pay("@input.amount")],
+        "output": { "first": "@all.0.output", "paid": "@pay.paid" } }));
+    assert_eq!(place.call(&["check"]).code, 0);
+    let (ran, result) = run(&place);
+    assert_eq!((ran.code, &result["result"]["answer"]), (0, &json!({ "first": "fair", "paid": 30 })), "{ran:#?}");
+    // Each is a run of its own, with its own documents, linked from the run above.
+    let steps = &trace(&place, "r")["steps"];
+    assert_eq!((&steps[1]["at"], &steps[1]["type"], &steps[1]["run_id"]), (&json!("p"), &json!("pay"), &json!("r.p")));
+    assert_eq!(trace(&place, "r.p")["steps"][1]["at"], "post");
+    assert!(place.call(&["trace", "r.each.1.d"]).stdout.contains("Decide 8."));
+    let text = place.call(&["trace", "r"]).stdout;
+    assert!(text.contains("p: pay") && text.contains("run r.p"), "{text}");
+    let page = place.call(&["trace", "r", "--format", "html"]).stdout;
+    assert!(page.contains("r.p"), "the page has a link to the run");
+}
+
+#[test]
+fn the_key_is_that_of_the_step_else_the_result_key_of_the_loop_else_the_name() {
+    let place = place(&json!({ "actions": [
+        { "type": "loop", "name": "keyed" },
+        { "type": "loop", "name": "keyed", "outputKey": "own" },
+        { "type": "loop", "name": "list" }
+    ], "output": { "keyed": "@verdict.answer", "own": "@own.answer", "list": "@list.0.status" } }));
+    let react = json!({ "mode": "react", "objective": "Say.", "tools": [], "result_key": "verdict" });
+    place.json(
+        "loops/keyed.json",
+        &json!({ "type": "loop", "name": "keyed", "description": "Says.", "properties": react }),
+    );
+    let foreach = json!({ "mode": "foreach", "items_path": "doc:rows", "item_variable_name": "row", "collect_results": true,
+        "actions_to_execute": [{ "type": "post", "properties": { "id": "@row.id" } }] });
+    place.json(
+        "loops/list.json",
+        &json!({ "type": "loop", "name": "list", "description": "Goes.", "properties": foreach }),
+    );
+    place.json("loopctl.json", &json!({ "documents": { "rows": "rows.json" } }));
+    place.json("rows.json", &json!([{ "id": 1 }]));
+    place.json(
+        "script.json",
+        &json!({ "replies": [], "loops": { "keyed": [complete(json!("yes"))] }, "tools": { "post": [{}] } }),
+    );
+    let (ran, result) = run(&place);
+    assert_eq!(
+        (ran.code, &result["result"]["answer"]),
+        (0, &json!({ "keyed": "yes", "own": "yes", "list": "completed" })),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn what_the_run_of_a_step_asks_is_asked_of_the_run_above_with_both_addresses() {
+    let place = place(&json!({ "actions": [pay(500)], "output": "@pay.paid" }));
+    let (ran, result) = run(&place);
+    let step = &result["pause"]["steps"][0];
+    assert_eq!((ran.code, &step["at"], &step["question"]), (3, &json!("p/ok"), &json!("Pay 500?")), "{ran:#?}");
+    let refused = resume(&place, &["--at", "p/ok", "--deny"]);
+    assert_eq!((&refused["status"], &refused["error"]["step"]), (&json!("failed"), &json!("p")), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("the workflow `pay` ended: rejected"), "{refused}");
+}
+
+#[test]
+fn a_workflow_that_failed_continues_when_its_step_runs_again() {
+    let place = place(&json!({ "actions": [pay(500)], "output": "@pay.paid" }));
+    let tools = |answer: Value| json!({ "replies": [], "tools": { "post": [answer] } });
+    place.json("script.json", &tools(json!({ "error": "http 503" })));
+    run(&place);
+    let failed = resume(&place, &["--at", "p/ok", "--approve"]);
+    assert_eq!((&failed["status"], &failed["error"]["step"]), (&json!("failed"), &json!("p")), "{failed}");
+    place.json("script.json", &tools(json!({ "done": true })));
+    // Nobody is asked again: its approval is done.
+    let again = resume(&place, &["--retry-failed"]);
+    assert_eq!((&again["status"], &again["result"]["answer"]), (&json!("completed"), &json!(500)), "{again}");
+    assert_eq!(trace(&place, "r")["steps"][0]["run_id"], "r.p");
+}
+
+#[test]
+fn the_cancellation_and_the_budget_of_the_run_above_reach_the_run_of_a_step() {
+    let place = place(&json!({ "budget": { "tokens": 10 }, "actions": [
+        { "id": "d", "type": "loop", "name": "decide", "properties": { "id": 1 } },
+        { "id": "e", "type": "loop", "name": "decide", "properties": { "id": 2 } }
+    ] }));
+    let (ran, result) = run(&place);
+    assert_eq!((ran.code, &result["termination"]), (1, &json!("budget")), "{ran:#?}");
+    assert!(result["usage"]["input_tokens"].as_u64().unwrap() > 10, "what the run of a step used is counted: {result}");
+
+    place.json("loop.json", &json!({ "name": "claims", "definition": { "actions": [pay(500)] } }));
+    place.run(&["--run-id", "c", "--input-file", "input.json"]);
+    assert_eq!(place.call(&["cancel", "c"]).code, 0);
+    assert_eq!(trace(&place, "c.p")["status"], "cancelled");
+}
+
+#[test]
+fn an_input_that_does_not_fit_fails_the_step_before_its_run_starts() {
+    let place = place(&json!({ "actions": [pay("@input.amount")] }));
+    place.json("input.json", &json!({ "amount": "many" }));
+    let (_, result) = run(&place);
+    let error = &result["error"];
+    assert_eq!((&error["code"], &error["step"]), (&json!("step_failed"), &json!("p")), "{result}");
+    assert!(error["message"].as_str().unwrap().contains("does not fit the workflow `pay`"), "{error}");
+    assert_ne!(place.call(&["trace", "r.p"]).code, 0, "no run was started");
+}
+
+#[test]
+fn an_action_with_the_name_of_the_type_keeps_its_meaning() {
+    let place =
+        place(&json!({ "actions": [{ "type": "workflow", "properties": { "amount": 3 } }], "output": "@workflow" }));
+    let action = json!({ "action_name": "workflow", "kind": "http", "description": "Posts.", "http_method": "POST",
+        "url": "https://tools.example.com/flow", "parameters": { "type": "object" } });
+    place.json("actions/flow.json", &action);
+    place.json("script.json", &json!({ "replies": [], "tools": { "workflow": [{ "posted": true }] } }));
+    let (ran, result) = run(&place);
+    assert_eq!((ran.code, &result["result"]["answer"]), (0, &json!({ "posted": true })), "{ran:#?}");
+}
+
+#[test]
+fn a_scenario_plays_the_run_of_a_step_and_its_calls() {
+    let place = place(&json!({ "actions": [
+        { "id": "d", "type": "loop", "name": "decide", "properties": { "id": 1 } }, pay(500)
+    ], "output": "@pay.paid" }));
+    place.json(
+        "loop.test.json",
+        &json!({ "document": "loop.json", "scenarios": [{
+            "name": "a human says yes",
+            "input": { "rows": [], "amount": 1 },
+            "loops": { "decide": [think("__log_progress__", json!({ "message": "x" })), complete(json!({ "verdict": "fair" }))] },
+            "tools": { "post": [{ "done": true }] },
+            "decisions": [{ "approve": true }],
+            "expect": { "status": "completed", "answer": 500, "once": ["post"],
+                "calls": [{ "action": "decide", "at": "d" }, { "action": "pay", "at": "p" }, { "action": "post" }],
+                "steps": { "p": { "status": "completed" } } }
+        }] }),
+    );
+    let played = place.call(&["test", "loop.test.json", "--crash"]);
+    assert_eq!(played.code, 0, "{played:#?}");
+}
+
+/// The example of a section of the page about the language.
+fn documented(heading: &str) -> Value {
+    let page = std::fs::read_to_string("docs/language.md").unwrap();
+    let section = page.split_once(&format!("\n### {heading}\n")).unwrap().1;
+    let block = section.split_once("```json\n").unwrap().1.split_once("```").unwrap().0;
+    serde_json::from_str(block).unwrap()
+}
+
+#[test]
+fn the_example_of_the_page_runs() {
+    let place = place(&json!({ "actions": [] }));
+    place.json("loop.json", &documented("Loops and workflows as steps"));
+    let mut decide: Value =
+        serde_json::from_slice(&std::fs::read(place.path().join("loops/decide.json")).unwrap()).unwrap();
+    decide["name"] = "decide_row".into();
+    place.json("loops/decide.json", &decide);
+    let replies = json!({ "decide_row": [complete(json!({ "verdict": "fair" }))] });
+    place.json("script.json", &json!({ "replies": [], "loops": replies, "tools": { "post": [{}] } }));
+    place.json("input.json", &json!({ "id": 7, "amount": 30 }));
+    let checked = place.call(&["check"]);
+    assert!(checked.code == 0 && checked.stderr.starts_with("no errors or warnings"), "{checked:#?}");
+    let (ran, result) = run(&place);
+    let answer = json!({ "verdict": "fair", "paid": 30, "other_run": "r.2" });
+    assert_eq!((ran.code, &result["result"]["answer"]), (0, &answer), "{ran:#?}");
+}
