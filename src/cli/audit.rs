@@ -118,6 +118,7 @@ impl AuditCommand {
             actor: self.token,
             action: self.action,
             before: None,
+            after: None,
             limit: 0,
         };
         let mut left = if self.limit == 0 { usize::MAX } else { self.limit };

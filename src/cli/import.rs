@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufReader, Seek as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -11,6 +12,8 @@ use super::failure::CommandError;
 use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::drive::import::{Import, ImportFault};
+use crate::journal::Journal;
+use crate::journal::memory::MemoryJournal;
 use crate::trace::escape;
 use crate::trace::units::plural;
 
@@ -45,11 +48,17 @@ impl ImportCommand {
             return Err(CommandError::usage(format!("{} is no file", self.file.display())));
         }
         let place = self.store.place()?;
-        let import = Import { to: place.open()?, project: place.project.clone(), continues: self.continues };
+        let import = |to: Arc<dyn Journal>| Import { to, project: place.project.clone(), continues: self.continues };
         let refused = |fault: ImportFault| match fault {
             ImportFault::Store(fault) => CommandError::Store(fault),
             ImportFault::File(fault) => CommandError::usage(format!("{}: {fault}", self.file.display())),
         };
+        // A file that is refused makes no store, and no tables in a database.
+        if place.file().is_none_or(|store| !store.exists()) {
+            import(Arc::new(MemoryJournal::new())).check(BufReader::new(&file)).await.map_err(refused)?;
+            file.rewind().map_err(unread)?;
+        }
+        let import = import(place.open()?);
         import.check(BufReader::new(&file)).await.map_err(refused)?;
         file.rewind().map_err(unread)?;
         let done = import.import(BufReader::new(&file)).await.map_err(refused)?;

@@ -24,6 +24,12 @@ pub struct RunFilterArgs {
     pub queued: bool,
     #[command(flatten)]
     pub bounds: RunBoundsArgs,
+    /// Only runs that ended at this time or later, written like --since
+    #[arg(long, value_name = "TIME", value_parser = asked_time)]
+    pub ended_since: Option<AskedTime>,
+    /// Only runs that ended before this time, written like --since
+    #[arg(long, value_name = "TIME", value_parser = asked_time)]
+    pub ended_until: Option<AskedTime>,
     /// Only runs that have this text in the beginning of their objective or input; the case of letters does not matter
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
@@ -75,13 +81,19 @@ impl RunFilterArgs {
         ];
         let flags = flags.into_iter().filter_map(|(is_set, status)| is_set.then_some(status));
         let asked: Vec<ListedStatus> = self.status.iter().copied().chain(flags).collect();
-        RunFilter { search: self.search.clone(), ..self.bounds.bound(RunFilter::of_statuses(&asked)) }
+        RunFilter {
+            search: self.search.clone(),
+            ended_since_ms: self.ended_since.map(AskedTime::at_ms),
+            ended_until_ms: self.ended_until.map(AskedTime::at_ms),
+            ..self.bounds.bound(RunFilter::of_statuses(&asked))
+        }
     }
 
     /// Whether anything is asked for.
     pub fn is_any(&self) -> bool {
         let has_status = !self.status.is_empty() || self.failed || self.waiting || self.queued;
-        has_status || self.bounds.is_any() || self.search.is_some()
+        let has_end = self.ended_since.is_some() || self.ended_until.is_some();
+        has_status || has_end || self.bounds.is_any() || self.search.is_some()
     }
 }
 

@@ -69,8 +69,8 @@ struct CheckTask {
 
 /// Copy all runs to another store
 ///
-/// Copies events, texts, answer tokens and the memory of sessions, and checks that each copy gives the same state. Runs
-/// that are there already stay as they are. A copy that was cut off continues when it is started again. No process may
+/// Copies events, texts, answer tokens, the memory of sessions, the audit, and which loops are switched off; checks that each
+/// copy of a run gives the same state. Runs that are there already stay as they are. A copy that was cut off continues when it is started again. No process may
 /// execute runs of either store meanwhile: `loopctl store backup` copies a SQLite file that is in use.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -172,6 +172,9 @@ impl CopyTask {
         let runs = plural(copied.copied, "run");
         let were = if copied.there == 1 { "was" } else { "were" };
         surface.print(&format!("{runs} copied, {} {were} there\n", copied.there))?;
+        if copied.audit_lines > 0 {
+            surface.say(&format!("{} of the audit copied\n", plural(copied.audit_lines, "line")));
+        }
         Ok(Exit::Completed)
     }
 }

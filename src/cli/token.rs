@@ -37,8 +37,8 @@ pub struct TokenCommand {
     #[arg(required = true, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub name: Option<String>,
     /// A permission of the token; repeatable. run: start the loops of the folder, and cancel runs. run:LOOP: the same for one
-    /// loop. compose: start agent requests. read: read runs, loops and diagnostics. cancel: cancel runs. decide: answer
-    /// questions; approve, deny and edit tool calls. decide:LOOP: the same for the runs of one loop. decide:escalated: decide
+    /// loop. compose: start agent requests. read: read runs, loops and diagnostics. metrics: read /metrics and /workers. cancel: cancel
+    /// runs. decide: answer questions; approve, deny and edit tool calls. decide:LOOP: the same for the runs of one loop. decide:escalated: decide
     /// about escalated approvals. admin: read and cancel the runs of all organisations
     #[arg(long, value_name = "SCOPE", value_parser = scope, default_values = ["run", "read", "decide"])]
     pub scope: Vec<TokenScope>,

@@ -13,8 +13,8 @@ use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
     LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
-    Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision,
-    StoreError, Ticket, Worker,
+    Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules,
+    SettledDecision, StoreError, Ticket, WaitMoments, Worker,
 };
 
 /// A write that is not durable yet.
@@ -126,6 +126,7 @@ impl Journal for AttemptJournal {
         find_by_key(start_key: &str) -> Option<RunSummary>;
         list(filter: RunFilter) -> Vec<RunSummary>;
         measured(filter: RunFilter) -> Vec<MeasuredRun>;
+        run_counts(moments: WaitMoments) -> RunCounts;
         heads(run_ids: Vec<String>) -> Vec<RunHead>;
         queue(waiting: QueueQuery) -> Vec<QueuedRuns>;
         claim(waiting: QueueQuery, shares: Vec<QueueShare>) -> Vec<ClaimedRun>;

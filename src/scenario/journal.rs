@@ -11,8 +11,8 @@ use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
     LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
-    Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision,
-    StoreError, Ticket, Worker,
+    Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules,
+    SettledDecision, StoreError, Ticket, WaitMoments, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -198,6 +198,10 @@ impl Journal for StoppableJournal {
 
     fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>> {
         self.alive(|store| store.measured(filter))
+    }
+
+    fn run_counts(&self, moments: WaitMoments) -> Ticket<RunCounts> {
+        self.alive(|store| store.run_counts(moments))
     }
 
     fn called_under(&self, run_id: &str) -> Ticket<u64> {

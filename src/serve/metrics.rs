@@ -24,7 +24,7 @@ use self::labels::{Labels, OTHER, SeriesFamily};
 pub use self::meter::MeteredRuns;
 use self::steps::StepMetrics;
 pub(super) use self::store_values::age_ms;
-pub use self::store_values::{StoreLook, StoreValues, WaitingRun};
+pub use self::store_values::{StoreLook, StoreValues, wait_moments};
 use super::worker_folders::short;
 use crate::engine::outcome::Status;
 
@@ -335,17 +335,17 @@ impl Metrics {
     fn set_store(&self, store: &StoreValues) {
         set(&self.queued, store.queued);
         self.queue_age.set(store.queue_age.as_secs_f64());
-        set(&self.quarantined, store.quarantined);
-        set(&self.model_away, store.model_away);
-        set(&self.callbacks_pending, store.callbacks_pending);
+        set(&self.quarantined, store.runs.quarantined);
+        set(&self.model_away, store.runs.model_away);
+        set(&self.callbacks_pending, store.runs.callbacks_pending);
         for ((name, age), count) in store.waiting_by_label(&self.names.loops) {
             set(&self.waiting.get_or_create(&vec![("loop", name.to_owned()), ("age", age.to_owned())]), count);
         }
         let mut oldest: BTreeMap<&str, Duration> =
             self.names.loops.with_other().map(|name| (name, Duration::ZERO)).collect();
-        for run in &store.waiting {
-            let known = oldest.entry(self.names.loops.of(&run.loop_name)).or_default();
-            *known = (*known).max(Duration::from_millis(run.age_ms));
+        for waiting in &store.runs.waiting {
+            let known = oldest.entry(self.names.loops.of(&waiting.loop_name)).or_default();
+            *known = (*known).max(Duration::from_millis(age_ms(waiting.oldest_ms)));
         }
         for (name, age) in oldest {
             self.waiting_age.get_or_create(&vec![("loop", name.to_owned())]).set(age.as_secs_f64());
@@ -358,8 +358,8 @@ impl Metrics {
     }
 }
 
-fn set(gauge: &Gauge, count: usize) {
-    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+fn set(gauge: &Gauge, count: impl TryInto<i64>) {
+    gauge.set(count.try_into().unwrap_or(i64::MAX));
 }
 
 /// The text without the series that only the store knows: an old number must not look like one of now.

@@ -33,6 +33,12 @@ pub struct RunQuery {
     /// Started before this time, RFC 3339.
     #[schemars(extend("format" = "date-time"))]
     pub until: Option<String>,
+    /// Ended at this time or later, RFC 3339. Runs that have not ended are left out.
+    #[schemars(extend("format" = "date-time"))]
+    pub ended_since: Option<String>,
+    /// Ended before this time, RFC 3339. Runs that have not ended are left out.
+    #[schemars(extend("format" = "date-time"))]
+    pub ended_until: Option<String>,
 }
 
 impl RunQuery {
@@ -55,6 +61,8 @@ impl RunQuery {
             search: self.search.clone(),
             since_ms: self.since.as_deref().map(moment).transpose()?,
             until_ms: self.until.as_deref().map(moment).transpose()?,
+            ended_since_ms: self.ended_since.as_deref().map(moment).transpose()?,
+            ended_until_ms: self.ended_until.as_deref().map(moment).transpose()?,
             ..RunFilter::of_statuses(&statuses)
         })
     }
@@ -74,5 +82,5 @@ fn status(word: &str) -> Result<ListedStatus, ProblemDetails> {
 pub fn moment(text: &str) -> Result<i64, ProblemDetails> {
     let at: Result<jiff::Timestamp, _> = text.parse();
     at.map(jiff::Timestamp::as_millisecond)
-        .map_err(|_| ProblemDetails::bad_request("`since` and `until` are times like 2026-01-31T12:00:00Z"))
+        .map_err(|_| ProblemDetails::bad_request("a time is written like 2026-01-31T12:00:00Z"))
 }

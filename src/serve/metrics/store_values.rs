@@ -10,14 +10,18 @@ use futures_util::future::{BoxFuture, Shared};
 
 use super::labels::LabelValues;
 use crate::drive::clock;
-use crate::journal::{StoreError, Worker};
+use crate::journal::{RunCounts, StoreError, WaitMoments, Worker};
 
-const MINUTE_MS: u64 = 60_000;
-/// How long runs have waited: the words, and the milliseconds below which each is used.
-const AGES: [(&str, u64); 3] =
-    [("under_5m", 5 * MINUTE_MS), ("under_1h", 60 * MINUTE_MS), ("under_1d", 24 * 60 * MINUTE_MS)];
-/// The word for all longer waits.
-const OLDEST: &str = "over_1d";
+const MINUTE_MS: i64 = 60_000;
+/// The bounds between the words for how long runs have waited, in milliseconds.
+const AGE_BOUNDS_MS: [i64; 3] = [5 * MINUTE_MS, 60 * MINUTE_MS, 24 * 60 * MINUTE_MS];
+/// How long runs have waited: below the first bound, from each of them on.
+const AGES: [&str; 4] = ["under_5m", "under_1h", "under_1d", "over_1d"];
+
+/// The moments since which runs have waited that are just as old as the bounds.
+pub fn wait_moments(now_ms: i64) -> WaitMoments {
+    AGE_BOUNDS_MS.map(|bound_ms| now_ms.saturating_sub(bound_ms))
+}
 
 /// What the store knows at a moment.
 #[derive(Debug, Clone, Default)]
@@ -26,41 +30,21 @@ pub struct StoreValues {
     pub queued: usize,
     /// How long the oldest of them has waited.
     pub queue_age: Duration,
-    /// Quarantined runs of the store.
-    pub quarantined: usize,
-    /// Runs of the store whose models are away.
-    pub model_away: usize,
-    /// Callbacks that are still to be accepted.
-    pub callbacks_pending: usize,
-    /// Runs of the store that wait for a human.
-    pub waiting: Vec<WaitingRun>,
+    /// The runs that need somebody, by the moments of [`wait_moments`].
+    pub runs: RunCounts,
     /// The processes that drive runs of the store.
     pub workers: Vec<Worker>,
 }
 
-/// A run that waits for a human.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitingRun {
-    pub loop_name: String,
-    /// How long it has waited, in milliseconds.
-    pub age_ms: u64,
-}
-
-impl WaitingRun {
-    /// The word for how long it has waited.
-    fn age(&self) -> &'static str {
-        AGES.iter().find(|(_, below_ms)| self.age_ms < *below_ms).map_or(OLDEST, |(word, _)| *word)
-    }
-}
-
 impl StoreValues {
     /// The number of waiting runs for each series, also where there is none.
-    pub(super) fn waiting_by_label<'l>(&self, loops: &'l LabelValues) -> BTreeMap<(&'l str, &'static str), usize> {
-        let ages = || AGES.iter().map(|(word, _)| *word).chain([OLDEST]);
-        let mut counts: BTreeMap<(&str, &'static str), usize> =
-            loops.with_other().flat_map(|name| ages().map(move |age| ((name, age), 0))).collect();
-        for run in &self.waiting {
-            *counts.entry((loops.of(&run.loop_name), run.age())).or_default() += 1;
+    pub(super) fn waiting_by_label<'l>(&self, loops: &'l LabelValues) -> BTreeMap<(&'l str, &'static str), u64> {
+        let mut counts: BTreeMap<(&str, &'static str), u64> =
+            loops.with_other().flat_map(|name| AGES.map(|age| ((name, age), 0))).collect();
+        for waiting in &self.runs.waiting {
+            let [.., oldest] = AGES;
+            let age = AGES.get(waiting.moments).copied().unwrap_or(oldest);
+            *counts.entry((loops.of(&waiting.loop_name), age)).or_default() += waiting.runs;
         }
         counts
     }

@@ -115,6 +115,7 @@ pub async fn audit(
         actor: asked.token,
         action: asked.action,
         before: asked.cursor,
+        after: None,
         limit: limit + 1,
     };
     let mut lines = app.runs.journal.audit(filter).await?;

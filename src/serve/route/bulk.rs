@@ -64,6 +64,14 @@ pub struct BulkRequest {
     #[serde(default)]
     #[schemars(extend("format" = "date-time"))]
     pub until: Option<String>,
+    /// Those that ended at this time or later, RFC 3339.
+    #[serde(default)]
+    #[schemars(extend("format" = "date-time"))]
+    pub ended_since: Option<String>,
+    /// Those that ended before this time, RFC 3339.
+    #[serde(default)]
+    #[schemars(extend("format" = "date-time"))]
+    pub ended_until: Option<String>,
     /// Why they are cancelled.
     #[serde(default)]
     pub reason: Option<String>,
@@ -198,6 +206,8 @@ async fn matching(app: &App, caller: &Caller, asked: &BulkRequest) -> Result<Vec
         search: asked.search.clone(),
         since_ms: asked.since.as_deref().map(moment).transpose()?,
         until_ms: asked.until.as_deref().map(moment).transpose()?,
+        ended_since_ms: asked.ended_since.as_deref().map(moment).transpose()?,
+        ended_until_ms: asked.ended_until.as_deref().map(moment).transpose()?,
         oldest_first: true,
         limit: MAX_COUNTED_RUNS,
         ..RunFilter::of_statuses(&statuses)

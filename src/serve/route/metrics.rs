@@ -10,11 +10,10 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 
 use crate::drive::clock;
-use crate::engine::outcome::{Status, Termination};
-use crate::journal::{ListedStatus, QueueQuery, RunFilter, RunSummary, StoreError};
+use crate::journal::{QueueQuery, StoreError};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::metrics::{GaugeValues, StoreValues, WaitingRun, age_ms};
+use crate::serve::metrics::{GaugeValues, StoreValues, age_ms, wait_moments};
 use crate::serve::problem::ProblemDetails;
 
 /// The text format that Prometheus reads.
@@ -23,19 +22,13 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 /// The longest time for an answer of the store: who scrapes gives up after some seconds, and needs the series of the process most
 /// while the store is away.
 const STORE_TIMEOUT: Duration = Duration::from_millis(900);
-/// The maximum number of runs of each kind that are counted, the oldest first.
-const MAX_COUNTED_RUNS: usize = 10_000;
 
-/// The metrics since the start of the server. They count the runs of all organisations, so a token of one
-/// organisation may not read them.
+/// The metrics since the start of the server. They count the runs of all organisations.
 pub async fn metrics(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, ProblemDetails> {
-    if caller.name.is_some() && caller.org.is_some() {
-        let detail = "the metrics count the runs of all organisations: use a token without `org`";
-        return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail));
-    }
+    app.served().authorizer.may_see_all(&caller)?;
     let look = || {
         let app = Arc::clone(&app);
         async move { values(&app).await }.boxed()
@@ -72,26 +65,13 @@ pub async fn metrics(
 async fn values(app: &App) -> Result<StoreValues, StoreError> {
     let began = clock::instant();
     let journal = &app.runs.journal;
-    let some = |filter: RunFilter| journal.list(RunFilter { oldest_first: true, limit: MAX_COUNTED_RUNS, ..filter });
-    let quarantined = some(RunFilter::of_statuses(&[ListedStatus::Quarantined])).await?.len();
-    let waiting = some(RunFilter { waiting: true, ..RunFilter::default() }).await?;
-    let is_outage =
-        |run: &&RunSummary| run.status == Status::Paused && run.termination == Some(Termination::ModelError);
-    let model_away = waiting.iter().filter(is_outage).count();
-    // A model that can't be reached is asked again without a human.
-    let waiting = waiting.into_iter().filter(RunSummary::waits_for_human);
-    let waiting = waiting.map(|run| WaitingRun {
-        age_ms: age_ms(run.waits_since_ms.unwrap_or(run.updated_at_ms)),
-        loop_name: run.loop_name,
-    });
-    let waiting: Vec<WaitingRun> = waiting.collect();
-    let pending = some(RunFilter { callback_pending: true, ..RunFilter::default() }).await?;
-    let callbacks_pending = pending.iter().filter(|run| run.status != Status::Running).count();
-    let queue = journal.queue(QueueQuery { now_ms: clock::wall_ms(), except: Vec::new() }).await?;
+    let now_ms = clock::wall_ms();
+    let runs = journal.run_counts(wait_moments(now_ms)).await?;
+    let queue = journal.queue(QueueQuery { now_ms, except: Vec::new() }).await?;
     let queued = usize::try_from(queue.iter().map(|of| of.runs).sum::<u64>()).unwrap_or(usize::MAX);
     let oldest_ms = queue.iter().map(|of| age_ms(of.since_ms)).max().unwrap_or_default();
     let workers = journal.workers().await?;
     app.metrics.store_answered("look", clock::elapsed(began));
     let queue_age = Duration::from_millis(oldest_ms);
-    Ok(StoreValues { queued, queue_age, quarantined, model_away, callbacks_pending, waiting, workers })
+    Ok(StoreValues { queued, queue_age, runs, workers })
 }

@@ -32,6 +32,18 @@ fn copy(place: &Place, from: &str, to: &str) -> Ran {
     place.call(&["store", "copy", from, to])
 }
 
+/// The lines of the audit of a store, without their numbers.
+fn audit(place: &Place, store: &str) -> Vec<Value> {
+    let listed = place.call(&["audit", "--store", store, "--limit", "0", "--output", "ndjson"]);
+    assert!(listed.code == 0 && !listed.stdout.is_empty(), "{listed:?}");
+    let lines = listed.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let without_number = |mut line: Value| {
+        line.as_object_mut().expect("a line").remove("id");
+        line
+    };
+    lines.map(without_number).collect()
+}
+
 /// What is shown of the runs of a store.
 fn shown(place: &Place, store: &str) -> Vec<String> {
     let listed = place.call(&["runs", "--store", store, "--output", "json"]);
@@ -52,11 +64,13 @@ fn all_runs_are_copied_to_a_database_and_back_and_go_on_there() {
     let copied = copy(&place, "sqlite:from.db", &database);
     assert_eq!((copied.code, copied.stdout.as_str()), (0, "2 runs copied, 0 were there\n"), "{copied:?}");
     assert_eq!(shown(&place, &database), before);
+    assert_eq!(audit(&place, &database), audit(&place, "sqlite:from.db"));
     let again = copy(&place, "sqlite:from.db", &database);
     assert_eq!((again.code, again.stdout.as_str()), (0, "0 runs copied, 2 were there\n"), "{again:?}");
     let back = copy(&place, &database, "sqlite:back.db");
     assert_eq!(back.code, 0, "{back:?}");
     assert_eq!(shown(&place, "sqlite:back.db"), before);
+    assert_eq!(audit(&place, "sqlite:back.db"), audit(&place, "sqlite:from.db"));
     let resumed = place.call(&["resume", "waits", "--answer", "yes", "--document", "loop.json", "--store", &database]);
     assert_eq!(resumed.code, 0, "{resumed:?}");
     let ahead = copy(&place, "sqlite:from.db", &database);
@@ -86,6 +100,35 @@ fn a_copy_that_is_killed_at_any_event_goes_on_where_it_was() {
         assert_eq!(shown(&place, &to), before, "killed at {event}");
     }
     assert!(kills > 4, "{kills} kills");
+}
+
+#[test]
+fn the_audit_is_copied_once_in_its_order_and_a_loop_that_is_switched_off_stays_so() {
+    let place = place();
+    let call = |args: &[&str]| {
+        let ran = place.call(args);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.stdout
+    };
+    let (from, to) = (["--store", "sqlite:from.db"], ["--store", "sqlite:to.db"]);
+    let switch = |what: &str, name: &str, store: [&str; 2]| call(&[&["loops", what, name][..], &store].concat());
+    switch("disable", "test", from);
+    switch("disable", "other", from);
+    switch("enable", "other", from);
+    call(&["cancel", "waits", "--store", "sqlite:from.db"]);
+    let before = audit(&place, "sqlite:from.db");
+    assert!(before.len() > 6, "{before:?}");
+    assert_eq!(copy(&place, "sqlite:from.db", "sqlite:to.db").code, 0);
+    assert_eq!(audit(&place, "sqlite:to.db"), before);
+    let off = |store: [&str; 2]| call(&[&["loops", "list"][..], &store].concat());
+    assert!(off(from).contains("test") && !off(from).contains("other"), "{}", off(from));
+    assert_eq!(off(to), off(from));
+    // What was switched there since stays, and no line is there twice.
+    switch("enable", "test", to);
+    let later = audit(&place, "sqlite:to.db");
+    assert_eq!(copy(&place, "sqlite:from.db", "sqlite:to.db").code, 0);
+    assert_eq!(audit(&place, "sqlite:to.db"), later);
+    assert!(!off(to).contains("test"), "{}", off(to));
 }
 
 #[test]

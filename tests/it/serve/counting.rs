@@ -13,8 +13,8 @@ use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
     LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
-    Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision,
-    StoreError, Ticket, Worker,
+    Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules,
+    SettledDecision, StoreError, Ticket, WaitMoments, Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
@@ -120,6 +120,11 @@ impl Journal for Counting {
     fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>> {
         self.note("measured");
         self.inner.measured(filter)
+    }
+
+    fn run_counts(&self, moments: WaitMoments) -> Ticket<RunCounts> {
+        self.note("run_counts");
+        self.inner.run_counts(moments)
     }
 
     fn called_under(&self, run_id: &str) -> Ticket<u64> {

@@ -72,13 +72,15 @@ fn every_series_is_on_the_page_and_a_token_of_one_organisation_sees_none() {
         let (begin, end) = (made.stderr.find('{').unwrap(), made.stderr.rfind('}').unwrap());
         (made.stdout.trim().to_owned(), serde_json::from_str::<Value>(&made.stderr[begin..=end]).unwrap())
     };
-    let (ops, acme) = (token("ops", &[]), token("acme", &["--org", "acme"]));
+    let (ops, acme) = (token("ops", &["--scope", "metrics"]), token("acme", &["--org", "acme"]));
     scripted(&place, &[], json!({ "serve": { "tokens": [ops.1, acme.1] } }));
     let server = Serving::start(&place, &[]);
     assert_eq!(server.get("/metrics").status, 401);
     let with = |token: &str| server.send("GET", "/metrics", &[("authorization", &format!("Bearer {token}"))], b"");
     assert_eq!(with(&acme.0).code(), "forbidden");
-    let exported = String::from_utf8(with(&ops.0).body).unwrap();
+    let exported = with(&ops.0);
+    assert_eq!(exported.status, 200, "{exported:?}");
+    let exported = String::from_utf8(exported.body).unwrap();
     let names = exported.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     for (name, kind) in names {
         let name = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };

@@ -112,7 +112,7 @@ fn a_file_that_is_damaged_cut_or_changed_is_refused_with_its_line_and_nothing_is
             ran.stderr.contains(&format!("line {line}: ")) && ran.stderr.contains(words),
             "{line} {words}: {ran:?}"
         );
-        assert_eq!(place.call(&["runs", "--ids", "--store", "sqlite:c.db"]).stdout, "");
+        assert!(!place.path().join("c.db").exists(), "a file that is refused makes no store");
     };
     let last = lines.len();
     refused(&file.replace("fine", "FINE"), at(&lines, "fine"), "checksum does not fit");
@@ -155,6 +155,9 @@ fn an_imported_run_that_waits_takes_no_decision_unless_it_is_continued() {
     assert_eq!((reply.status, reply.code()), (409, "read_only_copy".to_owned()), "{reply:?}");
     assert_eq!(server.get("/agents/r1/status").json()["status"], "paused");
     drop(server);
+    let prune = ["runs", "prune", "--older-than", "0s", "--store", "sqlite:b.db"];
+    assert_eq!(printed(&place, &[&prune[..], &["--status", "failed"]].concat()), "0 runs deleted\n");
+    assert_eq!(printed(&place, &prune), "1 run deleted\n");
     let continued = ["import", "run.jsonl", "--continue", "--store", "sqlite:c.db"];
     assert_eq!(printed(&place, &continued), "1 run imported into c.db, 0 were there\n");
     let done = resumed("sqlite:c.db");

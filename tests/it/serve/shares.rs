@@ -356,9 +356,9 @@ fn what_is_refused_and_what_is_open_is_counted() {
     let place = place(json!({}), &[complete(json!(1))]);
     let [one, two] = share(&place, [("one", "a"), ("two", "b")], json!({ "token": { "connections": 2 } }));
     let text = std::fs::read_to_string(place.path().join("loopctl.json")).unwrap();
-    // The second one sees the metrics: it is of no organisation.
+    // The second one sees the metrics.
     let mut project: Value = serde_json::from_str(&text).unwrap();
-    project["serve"]["tokens"][1].as_object_mut().unwrap().remove("org");
+    project["serve"]["tokens"][1]["scopes"] = json!(["read", "metrics"]);
     place.json("loopctl.json", &project);
     let server = Serving::start(&place, &[]);
     let _kept: Vec<(TcpStream, u16)> = (0..2).map(|_| keeps(&server, &one, "/loops")).collect();

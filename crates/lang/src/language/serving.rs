@@ -109,6 +109,8 @@ pub enum TokenScope {
     Compose,
     /// See runs, loops and diagnostics.
     Read,
+    /// See the metrics and the workers of all organisations, and nothing else.
+    Metrics,
     /// End runs.
     Cancel,
     /// Answer, approve, deny and edit.
@@ -125,11 +127,18 @@ pub enum TokenScope {
 
 impl TokenScope {
     /// Every one that needs no name.
-    pub const ALL: [Self; 7] =
-        [Self::Run, Self::Compose, Self::Read, Self::Cancel, Self::Decide, Self::DecideEscalated, Self::Admin];
+    pub const ALL: [Self; 8] = [
+        Self::Run,
+        Self::Compose,
+        Self::Read,
+        Self::Metrics,
+        Self::Cancel,
+        Self::Decide,
+        Self::DecideEscalated,
+        Self::Admin,
+    ];
     /// All of them as messages list them.
-    pub const LIST: &str =
-        "`run`, `run:LOOP`, `compose`, `read`, `cancel`, `decide`, `decide:LOOP`, `decide:escalated`, `admin`";
+    pub const LIST: &str = "`run`, `run:LOOP`, `compose`, `read`, `metrics`, `cancel`, `decide`, `decide:LOOP`, `decide:escalated`, `admin`";
 
     /// Reads a scope as it is written.
     pub fn read(text: &str) -> Self {
@@ -137,6 +146,7 @@ impl TokenScope {
             "run" => Self::Run,
             "compose" => Self::Compose,
             "read" => Self::Read,
+            "metrics" => Self::Metrics,
             "decide" => Self::Decide,
             "decide:escalated" => Self::DecideEscalated,
             "cancel" => Self::Cancel,
@@ -158,6 +168,7 @@ impl TokenScope {
             Self::Admin => "admin".to_owned(),
             Self::Compose => "compose".to_owned(),
             Self::Read => "read".to_owned(),
+            Self::Metrics => "metrics".to_owned(),
             Self::Decide => "decide".to_owned(),
             Self::DecideEscalated => "decide:escalated".to_owned(),
             Self::DecideLoop(name) => format!("decide:{name}"),
@@ -206,8 +217,8 @@ impl JsonSchema for TokenScope {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "x-pattern": "^(run(:.+)?|compose|read|cancel|decide(:.+)?|admin)$",
-            "description": "What a token's holder may do: `run`, `run:LOOP` (one loop), `compose`, `read`, `cancel`, `decide`, `decide:LOOP` (the runs of one loop), `decide:escalated` (approvals that nobody gave in time) or `admin` (all organisations).",
+            "x-pattern": "^(run(:.+)?|compose|read|metrics|cancel|decide(:.+)?|admin)$",
+            "description": "What a token's holder may do: `run`, `run:LOOP` (one loop), `compose`, `read`, `metrics` (`/metrics` and `/workers`), `cancel`, `decide`, `decide:LOOP` (the runs of one loop), `decide:escalated` (approvals that nobody gave in time) or `admin` (all organisations).",
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Copies runs from one store to another: the events byte for byte, the texts, the tokens that answer pauses, the memory
-//! of their sessions. A copy that was cut off continues where it was.
+//! of their sessions; and what people did with them. A copy that was cut off continues where it was.
+
+mod audit;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,6 +41,8 @@ pub struct CopiedRuns {
     pub copied: u64,
     /// Before it.
     pub there: u64,
+    /// The lines of what people did that were copied by this call.
+    pub audit_lines: u64,
 }
 
 /// Why a copy ended.
@@ -75,7 +79,7 @@ async fn may_be_copied(store: &dyn Journal) -> Result<(), CopyFault> {
 }
 
 impl StorePair {
-    /// Copies all runs.
+    /// Copies all runs, and what people did with them.
     ///
     /// # Errors
     /// When a process executes runs of one of the stores, the target has another run of the same id, a copy is not what
@@ -94,7 +98,7 @@ impl StorePair {
                 ..RunFilter::default()
             };
             let page = self.from.list(filter).await?;
-            let Some(last) = page.last().map(|run| run.run_id.clone()) else { return Ok(done) };
+            let Some(last) = page.last().map(|run| run.run_id.clone()) else { break };
             for summary in page {
                 let run_id = summary.run_id.clone();
                 let is_new = self.copy_run(summary).await?;
@@ -103,6 +107,8 @@ impl StorePair {
             }
             after = Some(last);
         }
+        done.audit_lines = audit::copy_audit(&*self.from, &*self.to).await?;
+        Ok(done)
     }
 
     async fn read(&self, summary: RunSummary) -> Result<ReadRun, CopyFault> {

@@ -124,7 +124,7 @@ impl AuditLine {
     }
 }
 
-/// Which lines; the newest first.
+/// Which lines; the newest first, unless `after` is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     /// At this moment or later, in milliseconds since 1970.
@@ -141,6 +141,8 @@ pub struct AuditFilter {
     pub action: Option<AuditAction>,
     /// Only lines before this number.
     pub before: Option<u64>,
+    /// Only lines after this number, the oldest first.
+    pub after: Option<u64>,
     /// The maximum number, at most [`MAX_AUDIT_LINES`]; 0 is that.
     pub limit: usize,
 }
@@ -165,6 +167,7 @@ impl AuditFilter {
             && (self.actor.is_none() || self.actor == entry.actor)
             && self.action.is_none_or(|action| action == entry.action)
             && self.before.is_none_or(|before| *id < before)
+            && self.after.is_none_or(|after| *id > after)
     }
 }
 
@@ -185,7 +188,7 @@ pub struct LoopSwitch {
 
 impl LoopSwitch {
     /// The line of it.
-    pub(super) fn line(&self) -> AuditLine {
+    pub fn line(&self) -> AuditLine {
         let action = if self.is_off { AuditAction::SwitchedOff } else { AuditAction::SwitchedOn };
         let entry = AuditEntry::new(self.at_ms, action, self.actor.as_deref(), None);
         AuditLine { loop_name: Some(self.name.clone()), ..AuditLine::new(entry) }

@@ -23,8 +23,9 @@ use super::store_name::StoreKind;
 use super::{
     Append, AuditFilter, AuditLine, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun,
     Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare,
-    QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns,
-    ScheduledRun, ServedSchedules, SettledDecision, StatusRecord, StoreError, Ticket, Worker, failpoint, search_text,
+    QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary,
+    ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision, StatusRecord, StoreError, Ticket, WaitMoments,
+    Worker, failpoint, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -319,6 +320,10 @@ impl Journal for MemoryJournal {
 
     fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>> {
         Ticket::ready(self.runs(&filter).map(|runs| runs.into_iter().map(MeasuredRun::from).collect()))
+    }
+
+    fn run_counts(&self, moments: WaitMoments) -> Ticket<RunCounts> {
+        Ticket::ready(self.runs(&RunFilter::default()).map(|runs| RunCounts::of(&runs, moments)))
     }
 
     fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {

@@ -23,6 +23,7 @@ pub mod prune;
 pub mod queue;
 mod read_only_copy;
 mod row_text;
+mod run_counts;
 mod run_filter;
 pub mod schedules;
 #[cfg(feature = "sqlite")]
@@ -50,6 +51,7 @@ pub use model_wait::ModelWait;
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text, title_text};
+pub use run_counts::{RunCounts, WaitMoments, WaitingRuns};
 pub use run_filter::{ListedStatus, RunFilter};
 pub use schedules::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, UnderWay};
 pub use store_name::{file, open, open_held, outlives_process, shown};
@@ -103,6 +105,9 @@ pub trait Journal: Send + Sync {
 
     /// What reports count of runs, in the order of [`Journal::list`]: fewer columns of the same rows.
     fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>>;
+
+    /// How many runs need somebody, however many there are.
+    fn run_counts(&self, moments: WaitMoments) -> Ticket<RunCounts>;
 
     /// How many events these runs have, and their status: one look-up for all that somebody waits for. Runs that do not
     /// exist are left out.
@@ -221,7 +226,7 @@ pub trait Journal: Send + Sync {
     /// (see [`Append::audit`] and [`NewRun::audit`]).
     fn note_audit(&self, lines: Vec<AuditLine>) -> Ticket<()>;
 
-    /// Lines of this list, the newest first.
+    /// Lines of this list, the newest first unless the filter says otherwise.
     fn audit(&self, filter: AuditFilter) -> Ticket<Vec<AuditLine>>;
 
     /// Switches a loop off for all who start runs of the store over HTTP or by a schedule, or on again, and writes the line of it.

@@ -5,7 +5,7 @@ use loopctl_engine::outcome::Status;
 
 /// Which runs are to be deleted: of those that no other run called, those that ended before a moment, with all runs
 /// that they called. A run stays while one that it called is under way or waits, while a driver has it, and while its
-/// callback is still to be made. For which time a schedule last started a run is kept. A run that a signal stopped has not ended.
+/// callback is still to be made. An imported run that has not ended is deleted as one that was cancelled: nobody continues it. For which time a schedule last started a run is kept. A run that a signal stopped has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PruneQuery {
     /// The moment, in milliseconds since 1970.

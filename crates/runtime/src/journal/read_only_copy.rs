@@ -9,6 +9,11 @@ const RESTATE_MARK: &str = "copied from Restate: ";
 /// The same of a run that came in a file.
 const FILE_MARK: &str = "imported: ";
 
+/// Whether a run of this identity came in a file.
+pub(super) fn is_imported(identity: &str) -> bool {
+    identity.starts_with(FILE_MARK)
+}
+
 impl NewRun {
     /// A read-only copy of a run that a Restate server drives.
     #[must_use]
@@ -60,7 +65,7 @@ impl RunSummary {
 
     /// Whether the run came in a file, and nobody continues it here.
     pub fn is_imported(&self) -> bool {
-        self.identity.starts_with(FILE_MARK)
+        is_imported(&self.identity)
     }
 
     /// The identity of the run that it is, or is a copy of.

@@ -100,6 +100,11 @@ pub struct RunFilter {
     pub since_ms: Option<i64>,
     /// Started before this moment, in milliseconds since 1970.
     pub until_ms: Option<i64>,
+    /// Ended at this moment or later, in milliseconds since 1970. Runs that have not ended are left out, and so are those that a
+    /// signal stopped.
+    pub ended_since_ms: Option<i64>,
+    /// Ended before this moment; the same runs are left out.
+    pub ended_until_ms: Option<i64>,
     /// Only those that come after this run in the list.
     pub after: Option<String>,
     /// Only those whose callback is still to be made.
@@ -128,6 +133,18 @@ impl RunFilter {
             }
         }
         filter
+    }
+
+    /// Whether the list is bounded by when runs ended.
+    pub(super) fn asks_for_ends(&self) -> bool {
+        self.ended_since_ms.is_some() || self.ended_until_ms.is_some()
+    }
+
+    /// Whether a run ended when it is wanted.
+    pub(super) fn wants_end_of(&self, run: &RunSummary) -> bool {
+        let is_in = self.ended_since_ms.is_none_or(|since_ms| run.updated_at_ms >= since_ms)
+            && self.ended_until_ms.is_none_or(|until_ms| run.updated_at_ms < until_ms);
+        !self.asks_for_ends() || run.has_ended() && is_in
     }
 
     /// Whether the statuses bound the list.

@@ -45,7 +45,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
         if let Some(cursor) = at("scopes").filter(|_| token.scopes.is_empty()) {
             let fault = cursor.report(&RULE, format!("the token `{name}` may do nothing: `scopes` is empty"));
-            found.push(fault.help("write one or more of `run`, `compose`, `read`, `cancel`, `decide`, `admin`"));
+            found.push(
+                fault.help("write one or more of `run`, `compose`, `read`, `metrics`, `cancel`, `decide`, `admin`"),
+            );
         }
         for (place, scope) in token.scopes.iter().enumerate() {
             let TokenScope::Unknown(word) = scope else { continue };

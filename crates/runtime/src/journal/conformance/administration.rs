@@ -167,3 +167,27 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
     assert_eq!(wait(journal.extras("r")).unwrap(), expected);
     assert_eq!(wait(journal.extras("none")).unwrap_err(), StoreError::NoSuchRun("none".to_owned()));
 }
+
+pub(super) fn imported_runs_are_pruned_as_cancelled_ones_also_when_they_had_not_ended(journal: &dyn Journal) {
+    let called = NewRun { parent_run_id: Some("above".to_owned()), ..new_run("above.1.0") };
+    for new in [new_run("above"), called, new_run("waits")] {
+        ended(journal, new.to_imported(), Status::Paused, 1_000);
+    }
+    // It was under way: here it is one that a signal stopped.
+    let runs = new_run("runs").to_imported();
+    wait(journal.create(NewRun {
+        at_ms: 1_000,
+        status_record: Some(StatusRecord::new(Status::Cancelled, 1_000)),
+        ..runs
+    }))
+    .unwrap();
+    wait(journal.release("runs", 1)).unwrap();
+    ended(journal, new_run("own"), Status::Paused, 1_000);
+    ended(journal, new_run("late").to_imported(), Status::Paused, 9_000);
+    assert_eq!(wait(journal.prune(old(&[Status::Completed, Status::Failed], 9))).unwrap(), 0);
+    let which = old(&[Status::Cancelled], 9);
+    assert_eq!(wait(journal.prune(PruneQuery { dry_run: true, ..which.clone() })).unwrap(), 3);
+    assert_eq!(wait(journal.prune(PruneQuery { most: 1, ..which.clone() })).unwrap(), 1);
+    assert_eq!(wait(journal.prune(which)).unwrap(), 2);
+    assert_eq!(left(journal), ["own", "late"]);
+}

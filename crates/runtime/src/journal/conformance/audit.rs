@@ -84,6 +84,9 @@ pub(super) fn lines_are_found_by_what_they_say_and_stay_when_their_run_is_pruned
     assert_eq!(filtered(AuditFilter { limit: 2, ..AuditFilter::default() }), ["eve", "dan"]);
     let before = all.get(1).map(|line| line.id);
     assert_eq!(filtered(AuditFilter { before, limit: 2, ..AuditFilter::default() }), ["cid", "bob"]);
+    let after = all.get(2).map(|line| line.id);
+    assert_eq!(filtered(AuditFilter { after, ..AuditFilter::default() }), ["dan", "eve"]);
+    assert_eq!(filtered(AuditFilter { after: Some(0), limit: 2, ..AuditFilter::default() }), ["ann", "bob"]);
 
     let fence = begin(journal, "r-1");
     let ended = StatusRecord {

@@ -1,7 +1,7 @@
 //! The owner of a run, which runs a list shows, and the progress of a callback.
 
 use super::*;
-use crate::journal::{Callback, CallbackProgress, CallbackState};
+use crate::journal::{Callback, CallbackProgress, CallbackState, RunCounts, WaitingRuns};
 
 pub(super) fn a_list_holds_what_it_is_asked_for(journal: &dyn Journal) {
     let hook = || Some("https://e.example/".to_owned());
@@ -261,4 +261,72 @@ pub(super) fn the_end_of_a_run_that_continued_is_posted_whatever_is_noted_of_its
     append(3, Status::Completed, 4_000, false);
     assert_eq!(noted(CallbackState::GivenUp, Some(2_000)), CallbackState::Pending, "after its next end");
     assert_eq!(noted(CallbackState::Delivered, Some(4_000)), CallbackState::Delivered);
+}
+
+/// Runs of these statuses, each with what its row says at this moment.
+fn in_these_states(journal: &dyn Journal) {
+    let hook = |id: &str| NewRun { callback_url: Some("https://e.example/".to_owned()), ..new_run(id) };
+    let below = |id: &str, of: &str| NewRun { parent_run_id: Some(of.to_owned()), ..new_run(id) };
+    let other = |id: &str| NewRun { loop_name: "other".to_owned(), ..new_run(id) };
+    let human = Some(Termination::Human);
+    for (new, status, termination, at_ms, waits_since_ms) in [
+        (hook("done"), Status::Completed, Some(Termination::Complete), 1_000, None),
+        (new_run("failed"), Status::Failed, Some(Termination::ModelError), 2_000, None),
+        (new_run("cancelled"), Status::Cancelled, Some(Termination::Cancelled), 3_000, None),
+        (new_run("stopped"), Status::Cancelled, None, 3_000, None),
+        (new_run("works"), Status::Running, None, 2_000, None),
+        (new_run("asks"), Status::Paused, human, 2_000, None),
+        (hook("asks-too"), Status::Paused, human, 2_500, None),
+        (other("asks-long"), Status::Paused, human, 100, None),
+        (new_run("beside"), Status::Running, None, 9_000, Some(2_100)),
+        (new_run("above"), Status::Running, None, 9_000, None),
+        (below("above.1.0", "above"), Status::Paused, human, 900, None),
+        (new_run("away"), Status::Paused, Some(Termination::ModelError), 2_000, None),
+        (below("above.2.0", "above"), Status::Paused, Some(Termination::ModelError), 2_000, None),
+    ] {
+        let status_record = StatusRecord { termination, waits_since_ms, ..StatusRecord::new(status, at_ms) };
+        wait(journal.create(NewRun { status_record: Some(status_record), ..new })).unwrap();
+    }
+}
+
+pub(super) fn runs_are_found_by_when_they_ended(journal: &dyn Journal) {
+    in_these_states(journal);
+    let found = |filter: RunFilter| {
+        let filter = RunFilter { oldest_first: true, ..filter };
+        let runs: Vec<String> = wait(journal.list(filter.clone())).unwrap().into_iter().map(|run| run.run_id).collect();
+        let measured: Vec<String> = wait(journal.measured(filter)).unwrap().into_iter().map(|run| run.run_id).collect();
+        assert_eq!(runs, measured);
+        runs
+    };
+    let between =
+        |since_ms, until_ms| RunFilter { ended_since_ms: since_ms, ended_until_ms: until_ms, ..RunFilter::default() };
+    assert_eq!(found(between(Some(0), None)), ["done", "failed", "cancelled"]);
+    assert_eq!(found(between(Some(2_000), None)), ["failed", "cancelled"]);
+    assert_eq!(found(between(None, Some(2_000))), ["done"]);
+    assert_eq!(found(between(Some(1_000), Some(3_000))), ["done", "failed"]);
+    let failed = RunFilter::of_statuses(&[ListedStatus::Failed, ListedStatus::Paused]);
+    assert_eq!(found(RunFilter { ended_since_ms: Some(0), ..failed }), ["failed"]);
+}
+
+pub(super) fn runs_that_need_somebody_are_counted_as_a_list_of_them_shows(journal: &dyn Journal) {
+    in_these_states(journal);
+    let moments = [2_400, 2_000, 950];
+    let counted = wait(journal.run_counts(moments)).unwrap();
+    let waiting = |loop_name: &str, moments, oldest_ms, runs| WaitingRuns {
+        loop_name: loop_name.to_owned(),
+        moments,
+        oldest_ms,
+        runs,
+    };
+    let expected = [
+        waiting("other", 3, 100, 1),
+        waiting("triage", 0, 2_500, 1),
+        waiting("triage", 1, 2_100, 1),
+        waiting("triage", 2, 2_000, 1),
+        waiting("triage", 3, 900, 1),
+    ];
+    assert_eq!(counted.waiting, expected);
+    assert_eq!((counted.quarantined, counted.model_away, counted.callbacks_pending), (0, 1, 2));
+    let listed = wait(journal.list(RunFilter::default())).unwrap();
+    assert_eq!(RunCounts::of(&listed, moments), counted);
 }

@@ -132,6 +132,15 @@ pub const CASES: &[(&str, Case)] = &[
     ),
     ("runs_are_pruned_in_batches_the_oldest_first", administration::runs_are_pruned_in_batches_the_oldest_first),
     ("runs_are_pruned_by_their_loops", administration::runs_are_pruned_by_their_loops),
+    (
+        "imported_runs_are_pruned_as_cancelled_ones_also_when_they_had_not_ended",
+        administration::imported_runs_are_pruned_as_cancelled_ones_also_when_they_had_not_ended,
+    ),
+    ("runs_are_found_by_when_they_ended", lists::runs_are_found_by_when_they_ended),
+    (
+        "runs_that_need_somebody_are_counted_as_a_list_of_them_shows",
+        lists::runs_that_need_somebody_are_counted_as_a_list_of_them_shows,
+    ),
     ("a_key_is_free_again_when_its_run_is_pruned", administration::a_key_is_free_again_when_its_run_is_pruned),
     ("a_worker_lists_itself_with_what_it_has", administration::a_worker_lists_itself_with_what_it_has),
     ("what_a_copy_needs_is_read_as_it_was_written", administration::what_a_copy_needs_is_read_as_it_was_written),

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::{MemoryJournal, StoredRun};
 use crate::journal::admin::MOST_NAMED_RUNS;
+use crate::journal::read_only_copy::is_imported;
 use crate::journal::{CallbackState, PruneQuery, RunExtras, Worker};
 use loopctl_engine::outcome::Status;
 
@@ -15,7 +16,8 @@ impl MemoryJournal {
             run.parent_run_id.is_some() && run.run_id.strip_prefix(of).is_some_and(|rest| rest.starts_with('.'))
         };
         let goes_on = |run: &StoredRun| {
-            matches!(run.data().status_record.status, Status::Running | Status::Paused | Status::Quarantined)
+            let status = run.data().status_record.status;
+            matches!(status, Status::Running | Status::Paused | Status::Quarantined) && !run.is_imported()
         };
         let is_free = |of: &Arc<StoredRun>| !table.in_order.iter().any(|run| is_below(run, &of.run_id) && goes_on(run));
         let most = if which.dry_run { usize::MAX } else { which.most };
@@ -59,16 +61,21 @@ impl MemoryJournal {
 }
 
 impl StoredRun {
+    /// Whether it came in a file, and nobody continues it.
+    fn is_imported(&self) -> bool {
+        is_imported(&self.identity)
+    }
+
     fn has_ended(&self, which: &PruneQuery) -> bool {
         let data = self.data();
         let record = &data.status_record;
-        let is_end = match record.status {
-            Status::Completed | Status::Failed => true,
-            Status::Cancelled => record.termination.is_some(),
-            _ => false,
+        let end = match record.status {
+            Status::Completed | Status::Failed => Some(record.status),
+            Status::Cancelled if record.termination.is_some() || self.is_imported() => Some(Status::Cancelled),
+            Status::Paused if self.is_imported() => Some(Status::Cancelled),
+            _ => None,
         };
-        is_end
-            && which.statuses.contains(&record.status)
+        end.is_some_and(|end| which.statuses.contains(&end))
             && record.at_ms < which.before_ms
             && self.parent_run_id.is_none()
             && which.loops.has(&self.loop_name)

@@ -27,8 +27,11 @@ impl MemoryJournal {
 
     pub(super) fn audit_lines(&self, filter: &AuditFilter) -> Vec<AuditLine> {
         let log = self.audit_log();
-        let lines = log.lines.iter().rev().filter(|line| filter.takes(line));
-        lines.take(filter.most()).cloned().collect()
+        let lines = log.lines.iter().filter(|line| filter.takes(line));
+        match filter.after {
+            Some(_) => lines.take(filter.most()).cloned().collect(),
+            None => lines.rev().take(filter.most()).cloned().collect(),
+        }
     }
 
     pub(super) fn switched(&self, switch: LoopSwitch) {

@@ -138,6 +138,7 @@ pub(super) fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
         && (filter.session.is_none() || filter.session == run.session)
         && filter.since_ms.is_none_or(|since| run.started_at_ms >= since)
         && filter.until_ms.is_none_or(|until| run.started_at_ms < until)
+        && filter.wants_end_of(run)
         && (!filter.callback_pending
             || run.callback.as_ref().is_some_and(|callback| callback.progress.state == CallbackState::Pending))
 }

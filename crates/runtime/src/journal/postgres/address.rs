@@ -11,6 +11,8 @@ use tokio_postgres::config::{Host, SslMode};
 
 use super::tls::Tls;
 
+/// The port of a server, unless the address says otherwise: it is not shown.
+const USUAL_PORT: u16 = 5432;
 /// How long one attempt to connect may take, unless the address says otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -192,7 +194,13 @@ fn shown(config: &Config) -> String {
         #[cfg(unix)]
         Host::Unix(path) => path.display().to_string(),
     };
-    let hosts: Vec<String> = config.get_hosts().iter().map(host).collect();
+    // One port is that of all hosts; none is the usual one.
+    let port = |at: usize| config.get_ports().get(at).or(config.get_ports().last()).copied().unwrap_or(USUAL_PORT);
+    let with_port = |(at, of): (usize, &Host)| match port(at) {
+        USUAL_PORT => host(of),
+        port => format!("{}:{port}", host(of)),
+    };
+    let hosts: Vec<String> = config.get_hosts().iter().enumerate().map(with_port).collect();
     let user = config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
     format!("postgres://{user}{}/{}", hosts.join(","), config.get_dbname().unwrap_or_default())
 }

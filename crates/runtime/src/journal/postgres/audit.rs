@@ -42,13 +42,23 @@ WITH switched AS (
 INSERT INTO @.audit (at_ms, action, actor, loop_name) VALUES ($3, $6, $4, $1)";
 const SWITCHES: &str = "SELECT name, is_off, at_ms, actor, reason FROM @.loop_switches ORDER BY name";
 /// `$3` is an organisation, or the empty text for none.
-const LINES: &str = "
-SELECT id, at_ms, action, actor, detail, run_id, loop_name, org, times FROM @.audit
+macro_rules! lines {
+    ($order:literal) => {
+        concat!(
+            "SELECT id, at_ms, action, actor, detail, run_id, loop_name, org, times FROM @.audit
 WHERE ($1::bigint IS NULL OR at_ms >= $1) AND ($2::bigint IS NULL OR at_ms < $2)
   AND ($3::text IS NULL OR org = $3 OR ($3 = '' AND org IS NULL AND run_id IS NOT NULL))
   AND ($4::text IS NULL OR run_id = $4) AND ($5::text IS NULL OR actor = $5) AND ($6::text IS NULL OR action = $6)
-  AND ($7::bigint IS NULL OR id < $7)
-ORDER BY id DESC LIMIT $8";
+  AND ($7::bigint IS NULL OR id < $7) AND ($9::bigint IS NULL OR id > $9)
+ORDER BY id ",
+            $order,
+            " LIMIT $8"
+        )
+    };
+}
+const LINES: &str = lines!("DESC");
+/// Those after a number, in their order.
+const LINES_AFTER: &str = lines!("ASC");
 
 impl Database {
     /// Writes lines. They may be there twice, if the answer of the database was lost.
@@ -75,12 +85,14 @@ impl Database {
         self.persist(|| async { self.quick.query(NOTE, &parameters).await.map(drop) }).await
     }
 
-    /// Lines, the newest first.
+    /// Lines, the newest first, or those after a number in their order.
     pub(super) async fn audit(&self, filter: AuditFilter) -> Result<Vec<AuditLine>, StoreError> {
         let action = filter.action.map(AuditAction::word);
-        let before = filter.before.map(|before| i64::try_from(before).unwrap_or(i64::MAX));
+        let number = |id: u64| i64::try_from(id).unwrap_or(i64::MAX);
+        let (before, after) = (filter.before.map(number), filter.after.map(number));
+        let statement = if after.is_some() { LINES_AFTER } else { LINES };
         let most = i64::try_from(filter.most()).unwrap_or(i64::MAX);
-        let parameters: [Parameter<'_>; 8] = [
+        let parameters: [Parameter<'_>; 9] = [
             (&filter.since_ms, Type::INT8),
             (&filter.until_ms, Type::INT8),
             (&filter.org, Type::TEXT),
@@ -89,10 +101,11 @@ impl Database {
             (&action, Type::TEXT),
             (&before, Type::INT8),
             (&most, Type::INT8),
+            (&after, Type::INT8),
         ];
         let read = self.persist(|| async {
             let mut lines = Vec::new();
-            for row in self.slow.query(LINES, &parameters).await? {
+            for row in self.slow.query(statement, &parameters).await? {
                 // A newer version may know more of them.
                 let Ok(action) = known(row.try_get("action")?) else { continue };
                 let (id, times): (i64, i64) = (row.try_get("id")?, row.try_get("times")?);

@@ -22,6 +22,7 @@ mod prune;
 mod queue;
 mod reads;
 mod record_columns;
+mod run_counts;
 mod schedules;
 mod schema;
 mod target;
@@ -51,8 +52,8 @@ use super::store_name::StoreKind;
 use super::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
     LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
-    Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision,
-    StoreError, Ticket, Worker, failpoint,
+    Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules,
+    SettledDecision, StoreError, Ticket, WaitMoments, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -270,6 +271,10 @@ impl Journal for PostgresJournal {
 
     fn measured(&self, filter: RunFilter) -> Ticket<Vec<MeasuredRun>> {
         self.ask(move |database| async move { database.measured(filter).await })
+    }
+
+    fn run_counts(&self, moments: WaitMoments) -> Ticket<RunCounts> {
+        self.ask(move |database| async move { database.run_counts(moments).await })
     }
 
     fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {

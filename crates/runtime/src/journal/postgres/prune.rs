@@ -9,30 +9,67 @@ use super::queue::lives;
 use crate::journal::column_words::word;
 use crate::journal::{AnswerToken, PruneQuery, RunExtras, StoreError};
 
-/// The runs that may be deleted. `$1` is the moment, `$2` the statuses, `$3` the only loop, `$4` the loops that are
-/// left out. The first line is the condition of the index
-/// `runs_by_end`.
-macro_rules! old {
+/// Of an imported run, which nobody continues: `FILE_MARK` of [`crate::journal::read_only_copy`].
+macro_rules! is_imported {
+    ($run:literal) => {
+        concat!("substring(", $run, ".identity FROM 1 FOR 10) = 'imported: '::bytea")
+    };
+}
+/// What holds of each run that may be deleted. `$1` is the moment, `$3` the only loop, `$4` the loops that are left out.
+macro_rules! is_free {
     () => {
         concat!(
-            "r.called_by IS NULL AND r.status IN ('completed', 'failed', 'cancelled')
-  AND r.updated_at_ms < $1 AND r.status = ANY ($2)
-  AND (r.status <> 'cancelled' OR r.termination IS NOT NULL)
-  AND ($3::text IS NULL OR r.loop_name = $3) AND r.loop_name <> ALL ($4)
+            "r.updated_at_ms < $1 AND ($3::text IS NULL OR r.loop_name = $3) AND r.loop_name <> ALL ($4)
   AND (r.driver IS NULL OR NOT ",
             lives!("r.driver"),
             ") AND r.callback IS DISTINCT FROM 'pending'
   AND NOT EXISTS (SELECT 1 FROM @.runs b WHERE b.called_by IS NOT NULL
-    AND b.run_id > r.run_id || '.' AND b.run_id < r.run_id || '/' AND b.status IN ('running', 'paused'))"
+    AND b.run_id > r.run_id || '.' AND b.run_id < r.run_id || '/' AND b.status IN ('running', 'paused')
+    AND NOT ",
+            is_imported!("b"),
+            ")"
         )
     };
 }
-const COUNT: &str = concat!("SELECT count(*) FROM @.runs r WHERE ", old!());
+/// Those that ended, in the ways of `$2`. The first line is the condition of the index `runs_by_end`.
+macro_rules! ended {
+    () => {
+        concat!(
+            "r.called_by IS NULL AND r.status IN ('completed', 'failed', 'cancelled')
+  AND r.status = ANY ($2) AND (r.status <> 'cancelled' OR r.termination IS NOT NULL OR ",
+            is_imported!("r"),
+            ") AND ",
+            is_free!()
+        )
+    };
+}
+/// The imported ones that wait for a human.
+macro_rules! waiting {
+    () => {
+        concat!(
+            "r.called_by IS NULL AND r.status = 'paused' AND 'cancelled' = ANY ($2) AND ",
+            is_imported!("r"),
+            " AND ",
+            is_free!()
+        )
+    };
+}
+const COUNT: &str = concat!(
+    "SELECT (SELECT count(*) FROM @.runs r WHERE ",
+    ended!(),
+    ") + (SELECT count(*) FROM @.runs r WHERE ",
+    waiting!(),
+    ")"
+);
 /// One statement, and so one transaction. Two workers that prune at once skip each other's runs.
 const PRUNE: &str = concat!(
-    "WITH old AS MATERIALIZED (SELECT r.id, r.run_id FROM @.runs r WHERE ",
-    old!(),
+    "WITH ended AS MATERIALIZED (SELECT r.id, r.run_id FROM @.runs r WHERE ",
+    ended!(),
     " ORDER BY r.updated_at_ms LIMIT $5 FOR UPDATE SKIP LOCKED
+), waiting AS MATERIALIZED (SELECT r.id, r.run_id FROM @.runs r WHERE ",
+    waiting!(),
+    " LIMIT $5 FOR UPDATE SKIP LOCKED
+), old AS MATERIALIZED (SELECT id, run_id FROM ended UNION ALL SELECT id, run_id FROM waiting LIMIT $5
 ), gone AS MATERIALIZED (
   SELECT id FROM old UNION ALL
   SELECT b.id FROM old JOIN @.runs b ON b.called_by IS NOT NULL

@@ -73,13 +73,18 @@ macro_rules! summary {
     };
 }
 
+/// Since when a run that is under way has waited for a human, or a run below it.
+pub(super) const WAITS: &str = waits_with_those_below!();
 const LIST: &str = summary!("", waits_with_those_below!());
 /// The bound by status comes first: the rows of runs that ended are not read.
-const WAITING: &str = concat!(
+pub(super) const WAITING: &str = concat!(
     "r.status IN ('paused', 'running') AND (r.status = 'paused' OR (",
     waits_with_those_below!(),
     ") IS NOT NULL) AND NOT (r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL)"
 );
+/// The SQL form of [`RunSummary::has_ended`].
+const ENDED: &str =
+    "r.status IN ('completed', 'failed', 'cancelled') AND (r.status <> 'cancelled' OR r.termination IS NOT NULL)";
 const MEASURED: &str = "SELECT r.run_id, r.loop_name, r.org, r.status, r.termination, r.started_at_ms, r.updated_at_ms,
   r.iterations, r.tokens, r.cost_usd FROM @.runs r ";
 const FIND: &str = summary!("WHERE r.run_id = $1");
@@ -306,6 +311,15 @@ fn listed(select: &str, filter: &RunFilter) -> (String, Vec<SqlValue>) {
     }
     if let Some(until) = filter.until_ms {
         and("r.started_at_ms < ?", number(until));
+    }
+    if filter.asks_for_ends() {
+        and(ENDED, None);
+    }
+    if let Some(since) = filter.ended_since_ms {
+        and("r.updated_at_ms >= ?", number(since));
+    }
+    if let Some(until) = filter.ended_until_ms {
+        and("r.updated_at_ms < ?", number(until));
     }
     if let Some(after) = &filter.after {
         let than = if filter.oldest_first { '>' } else { '<' };

@@ -131,6 +131,13 @@ mod tests {
     fn the_name_says_what_it_reaches_and_how() {
         let target = read("postgres://ada:s3cret@db1,db2/loops?schema=a%22b&lease_ms=2000&prepare=off").unwrap();
         assert_eq!(target.shown(), "postgres://ada@db1,db2/loops");
+        for (url, shown) in [
+            ("postgres://ada@h:5433/d", "postgres://ada@h:5433/d"),
+            ("postgres://ada@h:5432/d", "postgres://ada@h/d"),
+            ("postgres://ada@h1:5432,h2:5433/d", "postgres://ada@h1,h2:5433/d"),
+        ] {
+            assert_eq!(read(url).unwrap().shown(), shown);
+        }
         assert_eq!((target.schema.as_str(), target.prepares), ("\"a\"\"b\"", false));
         assert_eq!(target.lease, Some(Duration::from_secs(2)));
         assert_eq!(target.address.config.get_ssl_mode(), SslMode::Require, "another machine's name is checked");

@@ -81,7 +81,7 @@ pub(super) fn switches(connection: &Connection) -> Result<Vec<LoopSwitch>, Reque
     Ok(query.query_map((), read)?.collect::<Result<_, _>>()?)
 }
 
-/// Lines, the newest first.
+/// Lines, the newest first, or those after a number in their order.
 pub(super) fn lines(connection: &Connection, filter: &AuditFilter) -> Result<Vec<AuditLine>, RequestError> {
     let mut wanted: Vec<&str> = Vec::new();
     let mut values: Vec<Value> = Vec::new();
@@ -101,10 +101,12 @@ pub(super) fn lines(connection: &Connection, filter: &AuditFilter) -> Result<Vec
     filter.actor.iter().for_each(|actor| want("actor = ?", actor.clone().into()));
     filter.action.iter().for_each(|action| want("action = ?", action.word().to_owned().into()));
     filter.before.iter().for_each(|before| want("id < ?", i64::try_from(*before).unwrap_or(i64::MAX).into()));
+    filter.after.iter().for_each(|after| want("id > ?", i64::try_from(*after).unwrap_or(i64::MAX).into()));
+    let order = if filter.after.is_some() { "ASC" } else { "DESC" };
     let conditions = if wanted.is_empty() { String::new() } else { format!("WHERE {}", wanted.join(" AND ")) };
     let sql = format!(
         "SELECT id, at_ms, action, actor, detail, run_id, loop_name, org, times FROM audit {conditions}
-         ORDER BY id DESC LIMIT {}",
+         ORDER BY id {order} LIMIT {}",
         filter.most()
     );
     let mut query = connection.prepare_cached(&sql)?;

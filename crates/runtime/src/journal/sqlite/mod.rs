@@ -20,6 +20,7 @@ mod queue;
 mod reads;
 mod record_columns;
 mod requests;
+mod run_counts;
 mod scheduled_runs;
 mod schedules;
 mod schema;
@@ -59,8 +60,8 @@ use super::store_name::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
     LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
-    Queueing, RowCompletion, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision,
-    StoreError, Ticket, Worker, failpoint,
+    Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules,
+    SettledDecision, StoreError, Ticket, WaitMoments, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -254,6 +255,13 @@ impl Journal for SqliteJournal {
         }
         let census = self.census();
         self.slow.ask(None, move |connection| census.measured(connection, &filter))
+    }
+
+    fn run_counts(&self, moments: WaitMoments) -> Ticket<RunCounts> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        self.slow.ask(None, move |connection| run_counts::counted(connection, moments))
     }
 
     fn heads(&self, run_ids: Vec<String>) -> Ticket<Vec<RunHead>> {

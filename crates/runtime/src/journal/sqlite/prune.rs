@@ -11,18 +11,44 @@ use super::write_request::{Transaction, WriteRequest};
 use crate::journal::column_words::word;
 use crate::journal::{PruneQuery, RunExtras, StoreError};
 
-/// The runs that may be deleted. `?1` is the moment, `?2` the statuses, `?3` the drivers that live, `?4` the bound, `?5` the
-/// only loop, `?6` the loops that are left out. The first line is the condition of the index `runs_by_end`.
-const OLD: &str = "
-SELECT id, run_id FROM runs WHERE parent_run_id IS NULL AND status IN ('completed', 'failed', 'cancelled')
-  AND updated_at_ms < ?1 AND status IN (SELECT value FROM json_each(?2))
-  AND (status <> 'cancelled' OR termination IS NOT NULL)
-  AND (?5 IS NULL OR loop_name = ?5) AND loop_name NOT IN (SELECT value FROM json_each(?6))
+/// Of an imported run, which nobody continues: `FILE_MARK` of [`crate::journal::read_only_copy`].
+macro_rules! is_imported {
+    ($run:literal) => {
+        concat!("substr(", $run, ".identity, 1, 10) = 'imported: '")
+    };
+}
+/// What holds of each run that may be deleted.
+macro_rules! is_free {
+    () => {
+        concat!(
+            "updated_at_ms < ?1 AND (?5 IS NULL OR loop_name = ?5) AND loop_name NOT IN (SELECT value FROM json_each(?6))
   AND (driver IS NULL OR driver NOT IN (SELECT value FROM json_each(?3)))
   AND (callback IS NULL OR callback <> 'pending')
   AND NOT EXISTS (SELECT 1 FROM runs AS b WHERE b.parent_run_id IS NOT NULL
-    AND b.run_id > runs.run_id || '.' AND b.run_id < runs.run_id || '/' AND b.status IN ('running', 'paused'))
-ORDER BY updated_at_ms LIMIT ?4";
+    AND b.run_id > runs.run_id || '.' AND b.run_id < runs.run_id || '/' AND b.status IN ('running', 'paused')
+    AND NOT ",
+            is_imported!("b"),
+            ")"
+        )
+    };
+}
+/// The runs that may be deleted. `?1` is the moment, `?2` the statuses, `?3` the drivers that live, `?4` the bound, `?5` the
+/// only loop, `?6` the loops that are left out. The first line is the condition of the index `runs_by_end`; what follows
+/// `UNION ALL` are the imported runs that wait for a human.
+const OLD: &str = concat!(
+    "SELECT id, run_id, updated_at_ms FROM runs
+WHERE parent_run_id IS NULL AND status IN ('completed', 'failed', 'cancelled')
+  AND status IN (SELECT value FROM json_each(?2)) AND (status <> 'cancelled' OR termination IS NOT NULL OR ",
+    is_imported!("runs"),
+    ") AND ",
+    is_free!(),
+    " UNION ALL SELECT id, run_id, updated_at_ms FROM runs
+WHERE parent_run_id IS NULL AND status = 'paused' AND 'cancelled' IN (SELECT value FROM json_each(?2)) AND ",
+    is_imported!("runs"),
+    " AND ",
+    is_free!(),
+    " ORDER BY updated_at_ms LIMIT ?4"
+);
 
 impl WriteRequest for PruneQuery {
     type Answer = u64;

@@ -202,13 +202,18 @@ macro_rules! summary {
     };
 }
 
+/// Since when a run that is under way has waited for a human, or a run below it.
+pub(super) const WAITS: &str = waits_with_those_below!();
 const LIST: &str = summary!("FROM runs LEFT JOIN drivers USING (driver)", waits_with_those_below!());
 /// The bound by status comes first: the rows of runs that ended are not read.
-const WAITING: &str = concat!(
+pub(super) const WAITING: &str = concat!(
     "runs.status IN ('paused', 'running') AND (runs.status = 'paused' OR (",
     waits_with_those_below!(),
     ") IS NOT NULL)"
 );
+/// The SQL form of [`RunSummary::has_ended`].
+const ENDED: &str =
+    "status IN ('completed', 'failed', 'cancelled') AND (status <> 'cancelled' OR termination IS NOT NULL)";
 const FIND: &str = summary!("FROM runs LEFT JOIN drivers USING (driver) WHERE run_id = ?1");
 /// Both columns are in one index: no row of another organisation's run is read.
 pub(super) const FIND_OF: &str =
@@ -479,6 +484,15 @@ fn clauses(filter: &RunFilter, living: &[String]) -> (String, Vec<SqlValue>) {
     }
     if let Some(until) = filter.until_ms {
         and("started_at_ms < ?", Some(until.into()));
+    }
+    if filter.asks_for_ends() {
+        and(ENDED, None);
+    }
+    if let Some(since) = filter.ended_since_ms {
+        and("updated_at_ms >= ?", Some(since.into()));
+    }
+    if let Some(until) = filter.ended_until_ms {
+        and("updated_at_ms < ?", Some(until.into()));
     }
     if let Some(after) = &filter.after {
         let than = if filter.oldest_first { '>' } else { '<' };
