@@ -304,7 +304,7 @@ pub async fn admitted(
         connection.show(&owner)?;
     }
     app.quotas.check_bytes(&owner)?;
-    request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(caller.clone());
     if request.method() == Method::POST {
         let bytes = json_body(&app, &mut request, app.body.bytes).await?;
         *request.body_mut() = Body::from(bytes);
@@ -312,6 +312,12 @@ pub async fn admitted(
         app.quotas.sent(&owner, usize::try_from(length).unwrap_or(usize::MAX));
     }
     let response = next.run(request).await;
+    // The token may have ended while the answer waited for a run: it then shows nothing of it. What was asked for is done.
+    if let Err(mut problem) = app.served().authorizer.check_again(&caller, scopes, clock::wall_ms()) {
+        problem.detail =
+            format!("{}. The request was carried out before: ask for its run with another token", problem.detail);
+        return Err(problem);
+    }
     Ok(if app.quotas.counts_bytes() { counted(&app, owner, response) } else { response })
 }
 

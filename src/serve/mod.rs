@@ -32,6 +32,7 @@ pub mod schedules;
 mod service;
 mod shown_faults;
 mod start_key;
+mod starter_rights;
 mod step_reader;
 pub mod switches;
 mod token_notices;

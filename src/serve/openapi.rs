@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::problem::ProblemDetails;
 use super::request::WaitQuery;
 use super::route::{
-    AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, AuditList, AuditQuery, BulkRequest, BulkResult,
-    CancelQuery, EventsQuery, LoopList, LoopRequest, ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest,
-    RetryRequest, StatusQuery, SwitchRequest, SwitchedLoop, UsageQuery, WorkerList, WorkflowOutline, WorkflowRequest,
-    WorkflowStatus,
+    AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, ApprovalsRequest, ApprovalsResult, AuditList, AuditQuery,
+    BulkRequest, BulkResult, CancelQuery, DocumentDifference, EventsQuery, LoopList, LoopRequest, ReleaseRequest,
+    ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, SwitchRequest, SwitchedLoop, UsageQuery,
+    WorkerList, WorkflowOutline, WorkflowRequest, WorkflowStatus,
 };
 use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
@@ -189,6 +189,10 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let answers = json!({ "200": writer.json::<WorkflowOutline>("The steps; none of a loop of mode `react`") });
     let outline = writer.operation("The steps of a run's workflow as its document has them", &[id()], None, answers);
     paths.insert("/agents/{id}/outline".to_owned(), json!({ "get": outline }));
+    let answers = json!({ "200": writer.json::<DocumentDifference>("The documents that differ") });
+    let summary = "What the folder has changed in the documents of a run since it started";
+    let document = writer.operation(summary, &[id()], None, answers);
+    paths.insert("/agents/{id}/document".to_owned(), json!({ "get": document }));
     // The schema of each event of the stream, not of its whole text, which need not end.
     let event = json!({ "type": "object", "required": ["id", "data"], "properties": {
         "id": { "type": "string", "description": "What `Last-Event-ID` takes" },
@@ -273,6 +277,10 @@ fn workflows(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let (body, answers) = (writer.request::<ApprovalRequest>(), waited(writer));
     let approval = writer.operation("Decide about an approval of a workflow", &parameters, Some(body), answers);
     paths.insert("/approvals/{run}/{at}".to_owned(), json!({ "post": approval }));
+    let body = writer.request::<ApprovalsRequest>();
+    let answers = json!({ "200": writer.json::<ApprovalsResult>("What became of the decisions") });
+    let approvals = writer.operation("Decide about several approvals of a workflow", &[run()], Some(body), answers);
+    paths.insert("/approvals/{run}".to_owned(), json!({ "post": approvals }));
     let body = json!({ "type": "object", "description": "The keys of the form, or `data` with them" });
     let answers = waited(writer);
     let form = writer.operation("Fill in a form of a workflow", &parameters, Some(body), answers);

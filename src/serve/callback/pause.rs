@@ -19,10 +19,11 @@ use crate::engine::state::{Phase, State};
 use crate::journal::answer_token::NO_PAUSE;
 use crate::journal::{AnswerToken, Callback, RunSummary, StoreError};
 use crate::serve::answer_subject::{AnswerSubject, StepSubject};
-use crate::serve::authorizer::{hash_text, new_answer_token};
+use crate::serve::authorizer::{HeldRights, hash_text, new_answer_token};
 use crate::serve::run_store::FoldedRun;
+use crate::serve::starter_rights::starter_rights;
 use crate::serve::view::session_of;
-use crate::trace::paused::{AnswerLink, NOBODY_ANSWERS, OpenPause, OpenStepQuestion};
+use crate::trace::paused::{AnswerLink, NOBODY_ANSWERS, OpenPause, OpenStepQuestion, STARTER_IS_GONE};
 use crate::trace::units::rfc3339;
 use crate::trace::{PausedRun, Redaction};
 
@@ -159,6 +160,19 @@ impl Callbacks {
         Ok(true)
     }
 
+    /// What the links of a run let people decide about, and until when: no more, and no longer, than the tokens that it was
+    /// started with. Otherwise why there are no links. `recorded`: the rights that the run was started with.
+    pub(super) fn answer_rights(
+        &self,
+        run: &RunSummary,
+        recorded: Option<DecisionRights>,
+    ) -> Result<HeldRights, &'static str> {
+        let recorded = recorded.ok_or(NOBODY_ANSWERS)?;
+        let held = starter_rights(&self.runs.current.get().authorizer, run).ok_or(STARTER_IS_GONE)?;
+        let rights = recorded.within(held.rights).ok_or(STARTER_IS_GONE)?;
+        Ok(HeldRights { rights, ..held })
+    }
+
     /// What is posted of a pause, with new tokens, and what the store keeps of them. `known`: the addresses of steps that
     /// are left out.
     pub(super) fn with_tokens(
@@ -171,12 +185,16 @@ impl Callbacks {
         let redact = Redaction::new(&program.project.redact);
         let Some(mut paused) = PausedRun::without(state, &redact, known) else { return Ok(None) };
         paused.session = session_of(run.org.as_deref(), paused.session.as_deref());
-        let Some(rights) = state.header.callback_rights else {
-            tracing::warn!(run_id = run.run_id, "the pause is posted without a link: {NOBODY_ANSWERS}");
-            paused.without_answer = Some(NOBODY_ANSWERS);
-            return Ok(Some((paused, Vec::new())));
+        let held = match self.answer_rights(run, state.header.callback_rights) {
+            Ok(held) => held,
+            Err(why) => {
+                tracing::warn!(run_id = run.run_id, "the pause is posted without a link: {why}");
+                paused.without_answer = Some(why);
+                return Ok(Some((paused, Vec::new())));
+            }
         };
-        let mut issue = Issue::new(self.public_url.as_deref(), &run.run_id, paused.pause.number);
+        let rights = held.rights;
+        let mut issue = Issue::new(self.public_url.as_deref(), &run.run_id, paused.pause.number, held.until_ms);
         let OpenPause { answer, calls, steps, .. } = &mut paused.pause;
         if calls.is_empty() && steps.is_empty() {
             // Only who may decide about everything else, too, answers a question.
@@ -240,13 +258,17 @@ pub(super) struct Issue {
     url: String,
     now_ms: i64,
     pause: u32,
+    /// When the rights of the links end.
+    until_ms: i64,
     pub tokens: Vec<AnswerToken>,
 }
 
 impl Issue {
-    /// No tokens yet.
-    pub fn new(public_url: Option<&str>, run_id: &str, pause: u32) -> Self {
-        Self { url: answer_url(public_url, run_id), now_ms: clock::wall_ms(), pause, tokens: Vec::new() }
+    /// No tokens yet. `until_ms`: when the rights of the links end, in milliseconds since 1970.
+    pub fn new(public_url: Option<&str>, run_id: &str, pause: u32, until_ms: Option<i64>) -> Self {
+        let now_ms = clock::wall_ms();
+        let until_ms = until_ms.unwrap_or(i64::MAX).min(now_ms.saturating_add(MAX_TOKEN_LIFE_MS));
+        Self { url: answer_url(public_url, run_id), now_ms, pause, until_ms, tokens: Vec::new() }
     }
 
     /// New tokens for a step that waits, or for each of the calls of its run.
@@ -265,7 +287,7 @@ impl Issue {
 
     /// A new token; none when what it is for has expired.
     fn link(&mut self, subject: &AnswerSubject, ends_ms: Option<i64>) -> Result<Option<AnswerLink>, Fault> {
-        let expires_at_ms = self.now_ms.saturating_add(MAX_TOKEN_LIFE_MS).min(ends_ms.unwrap_or(i64::MAX));
+        let expires_at_ms = self.until_ms.min(ends_ms.unwrap_or(i64::MAX));
         if expires_at_ms <= self.now_ms {
             return Ok(None);
         }

@@ -26,7 +26,7 @@ use crate::journal::answer_token::NO_PAUSE;
 use crate::program::Program;
 use crate::serve::authorizer::hash_text;
 use crate::serve::view::session_of;
-use crate::trace::paused::{MOST_STEPS, NOBODY_ANSWERS, OpenStepQuestion};
+use crate::trace::paused::{MOST_STEPS, OpenStepQuestion};
 use crate::trace::units::rfc3339;
 use crate::trace::{Redaction, WaitingSteps};
 
@@ -271,10 +271,12 @@ impl BesidePosting {
         let post = match self.pending.take() {
             Some((of, post)) if of == mark => post,
             _ => {
-                let mut issue = Issue::new(self.callbacks.public_url.as_deref(), run_id, pause);
-                if let Some(rights) = asked.rights {
+                let held = self.callbacks.answer_rights(&self.run, asked.rights);
+                let until_ms = held.ok().and_then(|held| held.until_ms);
+                let mut issue = Issue::new(self.callbacks.public_url.as_deref(), run_id, pause, until_ms);
+                if let Ok(held) = held {
                     for step in &mut steps {
-                        issue.link_step(step, rights).map_err(|fault| fault.to_string())?;
+                        issue.link_step(step, held.rights).map_err(|fault| fault.to_string())?;
                     }
                 }
                 if !issue.tokens.is_empty() {
@@ -282,9 +284,9 @@ impl BesidePosting {
                     put.await.map_err(|fault| fault.to_string())?;
                 }
                 let session = session_of(self.run.org.as_deref(), asked.run.session.as_deref());
-                let without_answer = asked.rights.is_none().then_some(NOBODY_ANSWERS);
-                if without_answer.is_some() {
-                    tracing::warn!(run_id, "what the run asks is posted without a link: {NOBODY_ANSWERS}");
+                let without_answer = held.err();
+                if let Some(why) = without_answer {
+                    tracing::warn!(run_id, "what the run asks is posted without a link: {why}");
                 }
                 let payload = WaitingSteps { steps, session, without_answer, ..asked.run.clone() };
                 Post { key: name, url: self.url.clone(), body: body(event, rfc3339(at_ms), payload) }

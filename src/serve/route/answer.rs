@@ -29,6 +29,7 @@ use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId};
 use crate::serve::run_store::DecidedRun;
+use crate::serve::starter_rights::starter_rights;
 
 /// The longest body with the token in it, in bytes: nobody has shown a token before it is read.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1_024;
@@ -169,8 +170,8 @@ impl AwaitedAnswer {
         if status != Status::Paused && !(status == Status::Running && matches!(subject, AnswerSubject::Step(_))) {
             return Err(ProblemDetails::answer_is_over());
         }
-        let held = held_rights(app, &run.row).ok_or_else(ProblemDetails::starter_is_gone)?;
-        Ok(Self { run, token, subject, held })
+        let held = starter_rights(&app.served().authorizer, &run.row).ok_or_else(ProblemDetails::starter_is_gone)?;
+        Ok(Self { run, token, subject, held: held.rights })
     }
 
     /// Who the bytes count for that the holder of the token sends and reads.
@@ -285,20 +286,6 @@ fn holder(app: &App, run: &RunSummary) -> Option<String> {
     match &run.token {
         Some(starter) => Some(callback_of(starter)),
         None => app.served().authorizer.is_open().then(|| CALLBACK.to_owned()),
-    }
-}
-
-/// What the tokens that a run was started with may decide about now: the rights of its answers end with theirs. None when no
-/// such token is left.
-fn held_rights(app: &App, run: &RunSummary) -> Option<DecisionRights> {
-    let served = app.served();
-    let authorizer = &served.authorizer;
-    match &run.token {
-        Some(name) if !authorizer.is_open() => {
-            let owner = Owner { org: run.org.clone(), token: Some(name.to_string()) };
-            authorizer.rights_of(&owner, &run.loop_name, clock::wall_ms()).map(|held| held.rights)
-        }
-        _ => Some(DecisionRights::All),
     }
 }
 

@@ -3,10 +3,12 @@
 mod agents;
 mod answer;
 mod answer_page;
+mod approvals;
 mod audit;
 mod bulk;
 mod cancel;
 mod check;
+mod document;
 mod events;
 mod execute;
 mod health;
@@ -43,9 +45,11 @@ use crate::language::serving::TokenScope;
 
 pub use agents::AgentsQuery;
 pub use answer::AnswerRequest;
+pub use approvals::{ApprovalsRequest, ApprovalsResult};
 pub use audit::{AuditList, AuditQuery};
 pub use bulk::{BulkRequest, BulkResult};
 pub use cancel::CancelQuery;
+pub use document::DocumentDifference;
 pub use events::EventsQuery;
 pub use execute::LoopRequest;
 pub(super) use execute::{StartOrder, started};
@@ -71,6 +75,12 @@ const CANCEL_SCOPES: &[TokenScope] = &[TokenScope::Run, TokenScope::Compose, Tok
 const BULK_SCOPES: &[TokenScope] =
     &[TokenScope::Decide, TokenScope::Cancel, TokenScope::Run, TokenScope::Compose, TokenScope::Admin];
 
+/// The scopes that may read what is about the whole store: whether they are enough follows from the organisations of the tokens.
+const STORE_SCOPES: &[TokenScope] = &[TokenScope::Read, TokenScope::Metrics];
+
+/// The scopes that may look at the documents of a run: who decides about it, or starts it again.
+const DOCUMENT_SCOPES: &[TokenScope] = &[TokenScope::Decide, TokenScope::Run];
+
 /// All routes of a server.
 pub fn router(app: &Arc<App>) -> Router {
     let guarded = |scopes: &'static [TokenScope], route: MethodRouter<Arc<App>>| {
@@ -82,6 +92,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/usage", guarded(&[TokenScope::Read], get(usage::usage)))
         .route("/agents/{id}/status", guarded(&[TokenScope::Read], get(status::status)))
         .route("/agents/{id}/trace", guarded(&[TokenScope::Read], get(trace::trace)))
+        .route("/agents/{id}/document", guarded(DOCUMENT_SCOPES, get(document::document)))
         .route("/agents/{id}/outline", guarded(&[TokenScope::Read], get(outline::outline)))
         .route("/agents/{id}/events", guarded(&[TokenScope::Read], get(events::events)))
         .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], post(resume::resume)))
@@ -94,15 +105,16 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/agents/{id}", guarded(CANCEL_SCOPES, delete(cancel::cancel)))
         .route("/workflows/{name}/execute", guarded(&[TokenScope::Run], post(workflow::execute)))
         .route("/runs/{run}/status", guarded(&[TokenScope::Read], get(workflow::status)))
+        .route("/approvals/{run}", guarded(&[TokenScope::Decide], post(approvals::approvals)))
         .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], post(step_decision::approval)))
         .route("/forms/{run}/{at}/submit", guarded(&[TokenScope::Decide], post(step_decision::form)))
         .route("/loops", guarded(&[TokenScope::Read], get(loops::loops)))
-        .route("/workers", guarded(&[TokenScope::Read], get(workers::workers)))
+        .route("/workers", guarded(STORE_SCOPES, get(workers::workers)))
         .route("/loops/{name}/disable", guarded(&[TokenScope::Admin], post(switch::disable)))
         .route("/loops/{name}/enable", guarded(&[TokenScope::Admin], post(switch::enable)))
         .route("/audit", guarded(&[TokenScope::Read], get(audit::audit)))
         .route("/check", guarded(&[TokenScope::Read], post(check::check)))
-        .route("/metrics", guarded(&[TokenScope::Read], get(metrics::metrics)))
+        .route("/metrics", guarded(STORE_SCOPES, get(metrics::metrics)))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/openapi.json", get(openapi::openapi))

@@ -56,7 +56,7 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    fn decision(self) -> Result<WrittenDecision, ProblemDetails> {
+    pub(super) fn decision(self) -> Result<WrittenDecision, ProblemDetails> {
         let Self { approved, comment, comments, data, hash, pause } = self;
         if comment.is_some() && comments.is_some() && comment != comments {
             let detail = "`comment` and `comments` are two names of one field: write one of them";
@@ -96,8 +96,7 @@ impl DecidedStep {
 
     /// What waits there; none when nothing does, which the decision then reports.
     async fn question(&mut self, app: &App) -> Result<Option<StepQuestion>, ProblemDetails> {
-        let read = app.runs.read(&mut self.run).await?;
-        Ok(waiting_steps(&read.run.state).into_iter().find(|question| question.at == self.at))
+        question(app, &mut self.run, &self.at).await
     }
 
     /// Resumes the run with the decision, and waits for its end unless the query says otherwise.
@@ -125,6 +124,28 @@ impl DecidedStep {
     }
 }
 
+/// What waits at an address; none when nothing does.
+async fn question(app: &App, run: &mut DecidedRun, at: &str) -> Result<Option<StepQuestion>, ProblemDetails> {
+    let read = app.runs.read(run).await?;
+    Ok(waiting_steps(&read.run.state).into_iter().find(|question| question.at == at))
+}
+
+/// Checks that a decision about the step at an address may have data.
+///
+/// # Errors
+/// 400 for a step of another type.
+pub(super) async fn check_data(app: &App, run: &mut DecidedRun, at: &str) -> Result<(), ProblemDetails> {
+    if question(app, run, at).await?.is_none_or(|question| question.action == APPROVAL) {
+        return Ok(());
+    }
+    let detail = format!(
+        "`data` is for a step of type `{APPROVAL}`. To call an action with another input, send `edit` with `at` to \
+         POST /agents/{}/resume",
+        run.row.run_id
+    );
+    Err(ProblemDetails::bad_request(detail))
+}
+
 /// Decides about an approval.
 pub async fn approval(
     State(app): State<Arc<App>>,
@@ -136,13 +157,8 @@ pub async fn approval(
     let waiting = WaitQuery::of(&uri)?;
     let mut step = DecidedStep::find(&app, &caller, path).await?;
     let decision = request::body::<ApprovalRequest>(&body)?.decision()?;
-    if decision.edit.is_some() && step.question(&app).await?.is_some_and(|question| question.action != APPROVAL) {
-        let detail = format!(
-            "`data` is for a step of type `{APPROVAL}`. To call an action with another input, send `edit` with `at` to \
-             POST /agents/{}/resume",
-            step.run.row.run_id
-        );
-        return Err(ProblemDetails::bad_request(detail));
+    if decision.edit.is_some() {
+        check_data(&app, &mut step.run, &step.at).await?;
     }
     step.decide(&app, &caller, decision, waiting).await
 }

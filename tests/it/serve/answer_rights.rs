@@ -129,6 +129,18 @@ fn what_was_posted_decides_no_longer_than_the_token_that_started_the_run() {
 }
 
 #[test]
+fn a_posted_link_says_that_it_ends_with_the_token_that_started_the_run() {
+    let options = [vec!["--scope", "run", "--scope", "decide", "--expires-in", "1h"], vec!["--scope", "read"]];
+    let there = Passed::start_with(&options, json!({ "expires_after_ms": 24 * AN_HOUR }));
+    let run = there.run(0);
+    let call = there.call(1);
+    let ends = |text: &Value| text.as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    assert_eq!(ends(&call["answer"]["expires_at"]), ends(&there.entries[0]["expires_at"]), "{call:#}");
+    there.place.file("clock", (2 * AN_HOUR).to_string());
+    assert_eq!(there.approve(&run, &call), 410);
+}
+
+#[test]
 fn an_escalated_approval_is_decided_by_those_who_may_decide_about_it() {
     let settings = json!({ "expires_after_ms": AN_HOUR, "on_expiry": "escalate" });
     for (scopes, [before, after]) in [

@@ -37,6 +37,7 @@ mod lists;
 #[cfg(unix)]
 mod logs;
 mod machines;
+mod many_approvals;
 mod metrics;
 mod metrics_fold;
 mod mounted;

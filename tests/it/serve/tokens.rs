@@ -4,8 +4,10 @@ use std::io::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, think};
 use crate::serve::client::{Reply, Serving, place, read_until_closed, scripted, until};
+use crate::serve::workflows;
 
 /// A new token, and its entry for the project file.
 struct NewToken {
@@ -140,7 +142,8 @@ fn a_token_for_all_organisations_sees_and_cancels_all_runs_and_starts_and_decide
     let other = token(&place, &["other", "--org", "other", "--scope", "run", "--scope", "read"]);
     let admin = token(&place, &["ops", "--scope", "admin"]);
     let auditor = token(&place, &["auditor", "--org", "*", "--scope", "read"]);
-    let server = serve(&place, &[&acme.entry, &other.entry, &admin.entry, &auditor.entry]);
+    let scraper = token(&place, &["scraper", "--scope", "metrics"]);
+    let server = serve(&place, &[&acme.entry, &other.entry, &admin.entry, &auditor.entry, &scraper.entry]);
     let start = |token: &NewToken| {
         let started = ask(&server, token, "POST", "/agents/execute", &[]).json();
         started["agent_run_id"].as_str().unwrap().to_owned()
@@ -165,7 +168,11 @@ fn a_token_for_all_organisations_sees_and_cancels_all_runs_and_starts_and_decide
         }
     }
     assert_eq!(orgs(&acme, &[]), [(one.clone(), Value::Null)]);
-    assert_eq!(ask(&server, &acme, "GET", "/metrics", &[]).status, 403);
+    for path in ["/metrics", "/workers"] {
+        assert_eq!(ask(&server, &acme, "GET", path, &[]).status, 403);
+        assert_eq!(ask(&server, &scraper, "GET", path, &[]).status, 200);
+    }
+    assert_eq!(ask(&server, &scraper, "GET", "/agents", &[]).status, 403);
     let cancel = |token: &NewToken| ask(&server, token, "DELETE", &format!("/agents/{one}"), &[]);
     assert_eq!(cancel(&auditor).status, 403);
     assert_eq!(cancel(&admin).json()["status"], "cancelled");
@@ -253,4 +260,33 @@ fn a_stream_ends_with_the_token_that_reads_it() {
     let last = rest.lines().rfind(|line| line.starts_with("data: ")).expect("a last event");
     assert!(last.contains("\"stream_failed\"") && last.contains("\"token_expired\""), "{rest}");
     assert_eq!(ask(&server, &soon, "GET", &format!("{agent}/events"), &[]).code(), "token_expired");
+}
+
+#[test]
+fn an_answer_that_waited_longer_than_its_token_shows_nothing_of_the_run() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({ "done": true })).behind(&held));
+    let place = workflows::place(&tools, json!({ "actions": [workflows::act("7", None)], "output": "@input.id" }));
+    let soon = token(&place, &["soon", "--scope", "run", "--scope", "read", "--expires-in", "1h"]);
+    let own = token(&place, &["own", "--scope", "read"]);
+    configure(&place, &[&soon.entry, &own.entry]);
+    place.file("clock", "0");
+    let clock = place.path().join("clock").to_str().unwrap().to_owned();
+    let server = Serving::start_with(&place, &[], &[("LOOPCTL_CLOCK", &clock)]);
+    let bearer = format!("Bearer {}", soon.text);
+    let body = json!({ "input": { "id": "of-the-run" } }).to_string();
+    let answer = std::thread::scope(|scope| {
+        let path = "/workflows/pay/execute?wait_ms=600000";
+        let waits = scope.spawn(|| server.send("POST", path, &[("authorization", &bearer)], body.as_bytes()));
+        tools.wait_for(1);
+        place.file("clock", (2 * 3_600_000).to_string());
+        gate.open();
+        waits.join().unwrap()
+    });
+    assert_eq!((answer.status, answer.code()), (401, "token_expired".to_owned()), "{answer:?}");
+    let text = answer.json().to_string();
+    assert!(text.contains("was carried out") && !text.contains("of-the-run"), "{text}");
+    let runs = ask(&server, &own, "GET", "/agents", &[]).json();
+    assert_eq!(runs["agents"][0]["status"], "completed", "{runs:#}");
 }

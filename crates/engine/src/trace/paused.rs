@@ -47,6 +47,9 @@ pub struct PausedRun {
 /// Why a post has no `answer`.
 pub const NOBODY_ANSWERS: &str = "the token that started the run has no scope `decide`, so this post gives nobody the right \
                                   to decide: decide with a token that has it, or start runs with one";
+/// The same, where the rights of the starter ended.
+pub const STARTER_IS_GONE: &str = "no token is left that the run was started with and that may decide about this, so this post gives \
+                                   nobody the right to decide: decide with another token";
 
 /// What a run waits for, with the decisions that are possible.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
