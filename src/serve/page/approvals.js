@@ -10,6 +10,8 @@ const LEAST_ROWS = 2;
 const MOST_COLUMNS = 6;
 const MOST_CHARACTERS = 160;
 const MOST_LEAVES = 500;
+/** The most decisions of a request. */
+const MOST_DECISIONS = 500;
 /** A path into a list: no column, because lists differ in length. */
 const OF_A_LIST = /(^|\.)\d+(\.|$)/;
 /** A value of at most this number of characters stays on one line. */
@@ -76,16 +78,11 @@ function row(question, paths, link, keep) {
     el("td", {}, el("span", { class: "meta outcome", role: "status" })));
 }
 
-/** The decision about a question, and where it is sent. */
-function decision(question, approved, comment) {
-  const hash = `"hash":${JSON.stringify(question.hash)}`;
-  const note = JSON.stringify(comment);
-  if (question.action === "PbotApproval") return ["approval", `{"approved":${approved},${comment ? `"comment":${note},` : ""}${hash}}`];
-  const at = `"at":${JSON.stringify(question.at)}`;
-  return ["resume", approved ? `{"approve":true,${at},${hash}}` : `{"deny":true,${comment ? `"reason":${note},` : ""}${at},${hash}}`];
-}
+/** The decision about a question, as it is sent. What is said with a yes goes on only from an approval that is a step of its own. */
+const decided = (question, approved, comment) => ({ at: question.at, approved, hash: question.hash,
+  ...(comment && (!approved || question.action === "PbotApproval") ? { comment } : {}) });
 
-/** Decides about the rows that are ticked, one after the other; each has its own result. */
+/** Decides about the rows that are ticked, in one request; each has its own result. */
 async function decide(part, approved) {
   const chosen = part.questions.filter((question) => part.keep.has(question.at));
   const outcome = (at, text) => fill(part.querySelector(`tr[data-at="${CSS.escape(at)}"] .outcome`) || el("i", {}), text);
@@ -93,17 +90,20 @@ async function decide(part, approved) {
   const buttons = [...part.querySelectorAll("button")];
   for (const one of buttons) one.disabled = true;
   part.busy = true;
-  let refused = 0;
-  for (const [n, question] of chosen.entries()) {
-    fill(part.says, `${n} of ${chosen.length} decided`);
-    outcome(question.at, "…");
-    const [kind, body] = decision(question, approved, part.comment.value.trim());
-    const why = await part.post(kind, question.at, body);
-    outcome(question.at, why === null ? (approved ? "approved" : "denied") : why);
-    if (why === null) part.keep.delete(question.at);
-    else refused += 1;
+  let [taken, left] = [0, ""];
+  for (let from = 0; from < chosen.length && !left; from += MOST_DECISIONS) {
+    const some = chosen.slice(from, from + MOST_DECISIONS);
+    fill(part.says, from ? `${from} of ${chosen.length} decided` : `${count(some.length, "decision")}…`);
+    const result = await part.post(some.map((question) => decided(question, approved, part.comment.value.trim())));
+    if (result.why) { left = result.why; break; }
+    for (const at of result.taken) { outcome(at, approved ? "approved" : "denied"); part.keep.delete(at); }
+    for (const { at, detail } of result.refused) outcome(at, detail);
+    taken += result.taken.length;
+    if (result.stopped) left = `a share is used up (${result.stopped}): the others were not tried`;
   }
-  part.note = `${count(chosen.length - refused, "decision")} taken${refused ? `, ${refused} refused: the rows say why` : ""}`;
+  const refused = chosen.length - taken;
+  const why = left || (refused ? `${refused} refused: the rows say why` : "");
+  part.note = `${count(taken, "decision")} taken${why ? `, ${why}` : ""}`;
   fill(part.says, part.note);
   part.busy = false;
   // What was said about these is not said about the next ones.

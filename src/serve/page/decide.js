@@ -157,7 +157,7 @@ function deciding(question, send, fault) {
 const keyOf = ({ at, hash, run_id: run, run_pause: pause, calls, approval: needed }) => JSON.stringify([at, hash, run, pause, calls, needed]);
 
 /** Shows what the steps of a workflow ask: each has its own form, and those that stay keep what was typed. `post` sends a
- * decision, and gives the sentence of a refusal; `link` is where a step is shown. Several approvals are a table above their forms. */
+ * decision, and gives the sentence of a refusal; `post.all` sends several; `link` is where a step is shown. Several approvals are a table above their forms. */
 export function questions(section, view, post, link) {
   const asked = view.questions || [];
   const known = new Map(Array.from(section.querySelectorAll(".question-of"), (one) => [one.dataset.key, one]));
@@ -167,7 +167,7 @@ export function questions(section, view, post, link) {
   const [, note, part, list] = section.children;
   const left = view.waiting - asked.length;
   fill(note, view.waiting > 1 ? `${count(view.waiting, "step")} wait${left > 0 ? `; these are the first ${asked.length}` : ""}` : "");
-  const isTable = table(part, asked, post, link);
+  const isTable = table(part, asked, post.all, link);
   asked.forEach((question, n) => {
     const key = keyOf(question);
     let group = known.get(key);

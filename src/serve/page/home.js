@@ -1,10 +1,10 @@
 // What an operator looks at first: what waits, what failed, what is spent, and what is queued.
 
 import { counted, lay } from "./list.js";
-import { asked } from "./place.js";
+import { asked, usage } from "./place.js";
 import { get } from "./server.js";
 import { changed } from "./said.js";
-import { amount, count, el, refill } from "./text.js";
+import { amount, count, el, fill, refill } from "./text.js";
 import { ago, dollars } from "./units.js";
 
 const $ = (id) => document.getElementById(id);
@@ -13,7 +13,6 @@ const WAITING_RUNS = 8;
 const FAILED_RUNS = 4;
 /** The most runs that are counted for a figure. */
 const COUNTED_RUNS = 100;
-const SUMMED_RUNS = 500;
 /** How old a figure may be. */
 const FIGURE_AGE_MS = 15000;
 
@@ -23,12 +22,14 @@ let asking = null;
 const number = (view) => (view.next_cursor ? `${view.agents.length}+` : String(view.agents.length));
 
 async function figured() {
-  const [failed, today, running] = await Promise.all([
-    get(asked({ status: "failed", since: "yesterday" }, COUNTED_RUNS)),
-    get(asked({ since: "today" }, SUMMED_RUNS)),
+  const [failed, today, running, ready] = await Promise.all([
+    get(asked({ status: "failed", ended_since: "yesterday" }, COUNTED_RUNS)),
+    get(usage({ since: "today" })),
     get(asked({ status: "running" }, COUNTED_RUNS)),
+    // A server that is not ready says why in another answer.
+    get("readyz").catch(() => ({})),
   ]);
-  return { at: Date.now(), failed, today, running };
+  return { at: Date.now(), failed, today, running, ready };
 }
 
 /** The figures as they are known. Old ones are asked for again, and the lists do not wait for them. */
@@ -46,20 +47,30 @@ function tile(kind, href, name, value, note) {
 
 function tiles({ failed, today, running }, waiting) {
   const oldest = waiting.next_cursor ? null : waiting.agents[waiting.agents.length - 1];
-  const cost = today.agents.reduce((sum, run) => sum + amount(run.cost_usd), 0);
-  const unknown = today.agents.filter((run) => run.cost_usd === undefined && run.tokens).length;
   const queued = running.agents.filter((run) => run.queued).length;
   const newest = failed.agents[0];
+  const { total, left_out: left } = today;
+  const unknown = amount(total.unpriced_runs) + amount(total.unknown_runs);
   return [
     tile(waiting.agents.length ? "paused" : "", "#/runs?status=paused", "Waiting for people", number(waiting),
       oldest ? ["the oldest came ", ago(oldest.updated_at)] : waiting.agents.length ? "the newest are counted" : "nothing waits"),
-    tile(failed.agents.length ? "failed" : "", "#/runs?status=failed&since=yesterday", "Failed", number(failed),
-      newest ? ["started since yesterday, the newest ended ", ago(newest.updated_at)] : "nothing that started since yesterday"),
-    tile("", "#/runs?since=today", "Cost of today's runs", `${today.next_cursor ? "over " : ""}${dollars(cost)}`,
-      [count(today.agents.length, "run"), today.next_cursor ? " counted" : " started today", unknown ? `, ${unknown} of unknown price` : ""].join("")),
+    tile(failed.agents.length ? "failed" : "", "#/runs?status=failed&ended_since=yesterday", "Failed since yesterday", number(failed),
+      newest ? ["the last one that started ended ", ago(newest.updated_at)] : "nothing failed"),
+    tile("", "#/runs?since=today", "Cost of today's runs", `${left.older_runs ? "over " : ""}${dollars(total.cost_usd)}`,
+      [count(total.runs, "run"), " started today", unknown ? `, ${unknown} of unknown price` : ""].join("")),
     tile("", "#/runs?status=running", "Under way", `${running.agents.length - queued}${running.next_cursor ? "+" : ""}`,
       queued ? `${queued} more in the queue` : "the queue is empty"),
   ];
+}
+
+/** That the folder is served as it was, because it has a fault. */
+function fault(view) {
+  const since = view?.ready.reload_failed_since || "";
+  const part = $("fault");
+  if (part.shown === since) return;
+  part.shown = since;
+  part.hidden = !since;
+  fill(part, since ? ["The folder has a fault since ", ago(since), ", and is served as it was before. The log says which."] : []);
 }
 
 /** Shows what waits and what failed, and gives the ids of the runs that are shown. */
@@ -78,8 +89,9 @@ export async function home(isHome, isFiltered, isCurrent) {
   $("waits").hidden = !waits.length;
   $("waits-more").hidden = waiting.agents.length <= waits.length && !waiting.next_cursor;
   $("fails").hidden = !failed.length;
-  $("fails-more").hidden = !view || view.failed.agents.length <= failed.length;
+  $("fails-more").hidden = !view || view.failed.agents.length <= failed.length && !view.failed.next_cursor;
   $("tiles").hidden = !view;
+  if (isHome) fault(view);
   if (view) {
     const text = tiles(view, waiting);
     const key = text.map((one) => one.textContent).join("|");

@@ -1,8 +1,9 @@
 // The list of runs: a row for each, and what chooses them.
 
-import { asked, listed, read } from "./place.js";
+import { bulk } from "./bulk.js";
+import { TIMES, asked, listed, read, usage } from "./place.js";
 import { get } from "./server.js";
-import { amount, count, el, fill, plain } from "./text.js";
+import { amount, count as counts, el, fill, plain } from "./text.js";
 import { ago, dollars, elapsed, isOpen } from "./units.js";
 
 const $ = (id) => document.getElementById(id);
@@ -10,6 +11,8 @@ const $ = (id) => document.getElementById(id);
 const PAGE_RUNS = 50;
 /** The time after which a search that is being typed is made. */
 const SEARCH_DELAY_MS = 250;
+/** How old the numbers of runs by status may be. */
+const COUNT_AGE_MS = 15000;
 /** The most characters of a text in a row. */
 const ROW_CHARACTERS = 300;
 /** The most characters of a title before what its run asks. */
@@ -49,7 +52,7 @@ function row(run) {
   // Who sees what a run asks, or why it failed, sees also which run it is.
   const of = ["asks", "fault"].includes(kind) && run.title ? el("span", { class: "meta" }, `${begin(run.title)} · `) : [];
   const who = [run.org, run.token || run.schedule && `schedule ${run.schedule}`, run.session].filter(Boolean).join(" · ");
-  const facts = [why(run), run.iterations ? count(run.iterations, "iteration") : ""].filter(Boolean).join(" · ");
+  const facts = [why(run), run.iterations ? counts(run.iterations, "iteration") : ""].filter(Boolean).join(" · ");
   return [
     el("span", { class: `status ${status}` }, word),
     el("b", { class: "name" }, run.loop),
@@ -96,18 +99,18 @@ let chosen = {};
 
 /** The filters that have no field: in a line, with the way to the list without them. */
 function only() {
-  const { session, until, called } = chosen;
-  const parts = [session ? `session ${session}` : "", until ? `started before ${until}` : "", called === "true" ? "with the runs that runs called" : ""];
+  const { session, until, ended_until: ended, called } = chosen;
+  const parts = [session ? `session ${session}` : "", until ? `started before ${until}` : "", ended ? `ended before ${ended}` : "", called === "true" ? "with the runs that runs called" : ""];
   const text = parts.filter(Boolean).join(", ");
   $("only").hidden = !text;
-  fill($("only"), `Only these: ${text}. `, el("a", { class: "link", href: listed({ ...chosen, session: "", until: "", called: "", cursor: "" }) }, "Without this filter"));
+  fill($("only"), text ? [`Only these: ${text}. `, el("a", { class: "link", href: listed({ ...chosen, session: "", until: "", ended_until: "", called: "", cursor: "" }) }, "Without this filter")] : []);
 }
 
 /** Takes the filters of a place, and shows them. */
 export function choose(place) {
   if (place.view === "run") return;
   chosen = place.filters;
-  for (const key of ["search", "loop", "since"]) {
+  for (const key of ["search", "loop", "since", "ended_since"]) {
     const field = $(key);
     // What is typed meanwhile stays.
     if (field === document.activeElement && key === "search") continue;
@@ -144,14 +147,38 @@ function chips() {
   for (const one of list.children) one.setAttribute("aria-pressed", String(pressed.includes(one.dataset.status)));
 }
 
-/** Shows how many runs have each status, as far as it is known: of `{ paused: "3" }` those that wait. */
-export function counted(numbers) {
+/** The numbers of runs by status, by where they come from. */
+const numbers = { lists: {}, usage: {}, of: null, at: 0 };
+
+function count() {
+  const known = { ...numbers.usage, ...numbers.lists };
   for (const one of $("statuses").children) {
-    const number = numbers[one.dataset.status];
-    const word = STATUSES.find(([status]) => status === one.dataset.status)[1];
-    const text = number === undefined ? word : `${number} ${word}`;
-    if (one.textContent !== text) fill(one, text);
+    // Before the word, by the style: the word alone names the button.
+    const number = known[one.dataset.status];
+    if (number === undefined) delete one.dataset.count;
+    else one.dataset.count = number;
   }
+}
+
+/** Shows how many runs have each status, as far as lists know it: of `{ paused: "3" }` those that wait. */
+export function counted(of) {
+  numbers.lists = of;
+  count();
+}
+
+/** Counts the runs with the other filters of the list. What the server would have to read run by run is not counted. */
+async function figured() {
+  const { loop, since, until } = chosen;
+  const isCounted = read().view === "runs" && !["search", "session", "called"].some((key) => chosen[key]) && !TIMES.some((key) => key.startsWith("ended") && chosen[key]);
+  const of = isCounted ? usage({ loop, since, until }) : "";
+  if (numbers.of === of && (!of || Date.now() - numbers.at < COUNT_AGE_MS)) return;
+  const isOther = numbers.of !== of;
+  Object.assign(numbers, { of, at: Date.now(), usage: isOther ? {} : numbers.usage });
+  const { total, left_out: left } = of ? await get(of).catch(() => ({})) : {};
+  if (numbers.of !== of) return;
+  const least = (n) => `${Number(plain(n)).toLocaleString("en")}${left.older_runs ? "+" : ""}`;
+  numbers.usage = total ? { "": least(total.runs), completed: least(total.completed), failed: least(total.failed) } : {};
+  count();
 }
 
 /** Offers the loops of the server, and those of the runs that are listed, as a filter. */
@@ -167,12 +194,14 @@ export const wanted = () => get(asked(chosen, PAGE_RUNS));
 /** Shows the runs of the list without those that are shown above it. */
 export function list({ agents, next_cursor: next, fault }, shown) {
   chips();
+  figured();
   offer(agents.map((run) => run.loop));
   const rest = agents.filter((run) => !shown.has(run.agent_run_id));
   lay($("runs"), rest);
   $("none").hidden = rest.length > 0;
   $("none").classList.toggle("fault", Boolean(fault));
   fill($("none"), fault || (shown.size ? "There are no other runs." : "There are no such runs."));
+  bulk($("bulk"), chosen, agents.length);
   $("set-aside").hidden = chosen.status !== "quarantined" || !agents.length;
   $("pages").hidden = !next && !chosen.cursor;
   $("newest").hidden = !chosen.cursor;
@@ -194,5 +223,5 @@ $("search").addEventListener("input", () => {
   clearTimeout(typed);
   typed = setTimeout(() => change({ search: $("search").value.trim() }), SEARCH_DELAY_MS);
 });
-for (const key of ["loop", "since"]) $(key).addEventListener("change", () => change({ [key]: $(key).value }));
+for (const key of ["loop", "since", "ended_since"]) $(key).addEventListener("change", () => change({ [key]: $(key).value }));
 $("lists").addEventListener("keydown", move);

@@ -5,6 +5,7 @@ import { back, choose, list, mark, wanted } from "./list.js";
 import { read } from "./place.js";
 import { loops } from "./loops.js";
 import { workers } from "./workers.js";
+import { audit } from "./audit.js";
 import { enter, is, leave, move } from "./run.js";
 import { Refused, ask, because, hasToken, keepToken, whenWanted } from "./server.js";
 import { CHANGED, note, say, said } from "./said.js";
@@ -35,8 +36,8 @@ $("token").addEventListener("submit", (event) => {
   $("bearer").value = "";
   $("token").hidden = true;
   say("");
-  look();
   show();
+  look();
 });
 $("forget").addEventListener("click", () => { keepToken(null); say(""); wantToken(); });
 
@@ -68,6 +69,7 @@ async function look() {
       $("forget").hidden = !hasToken();
       mark(read().id);
       if (view === "workers") workers($("other"));
+      if (view === "audit") audit($("other"), "", read().filters);
       document.title = waits ? `(${waiting}) loopctl` : "loopctl";
       note("");
     }
@@ -82,8 +84,8 @@ async function look() {
 
 // ---- the views --------------------------------------------------------------------------------
 
-const NAMES = { home: "Home", runs: "Runs", run: "A run", loops: "Loops and workflows", workers: "Workers" };
-const OTHERS = { loops, workers };
+const NAMES = { home: "Home", runs: "Runs", run: "A run", loops: "Loops and workflows", workers: "Workers", audit: "What was done" };
+const OTHERS = { loops, workers, audit };
 
 /** Shows the view that the address names. */
 function show() {
@@ -100,7 +102,7 @@ function show() {
   $("heading").className = other && !place.name ? "" : "unseen";
   $("lists").hidden = Boolean(other);
   $("other").hidden = !other;
-  if (other && $("token").hidden) other($("other"), place.name);
+  if (other && $("token").hidden) other($("other"), place.name, place.filters);
   mark(place.id);
   if (place.view !== "run") return leave();
   return $("token").hidden ? enter(place) : undefined;
@@ -142,5 +144,5 @@ addEventListener("keydown", key);
 document.addEventListener(CHANGED, look);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
 whenWanted(wantToken);
-look();
 show();
+look();

@@ -1,5 +1,6 @@
 // What a human decides about a run that waits, and how it continues after an end.
 
+import { changes } from "./acts.js";
 import { answer, button, forms, titles } from "./decide.js";
 import { ask, because, of } from "./server.js";
 import { changed, say } from "./said.js";
@@ -18,7 +19,7 @@ export function aside(run, result, reopen) {
 }
 
 /** The button that retries a run whose model could not be reached. */
-export const again = (run, reopen) => goOn(run, { text: "Retry", route: "retry?async=true", body: "{}" }, reopen);
+const again = (run, reopen) => goOn(run, { text: "Retry", route: "retry?async=true", body: "{}" }, reopen);
 
 const goOn = (run, { text, route, body }, reopen) => el("div", { class: "buttons" }, button(text, "first", async (event) => {
   event.target.disabled = true;
@@ -45,7 +46,7 @@ function sender(run, number, fault, settle) {
       fill(fault, because(why));
       enable(true);
       if (why.code === "document_changed") {
-        fault.append(button("With the new text", "", () => send(`${body},"new_document":true`)),
+        fault.append(changes(run), button("With the new text", "", () => send(`${body},"new_document":true`)),
           button("With the recorded text", "", () => send(`${body},"new_document":false`)));
       }
     }
@@ -55,8 +56,23 @@ function sender(run, number, fault, settle) {
   return send;
 }
 
+/** Sends several decisions about steps, and gives what became of each, or why none was taken. */
+const together = (run) => async (decisions) => {
+  try {
+    const result = await (await ask(`approvals/${encodeURIComponent(run.id)}`, { method: "POST", body: JSON.stringify({ decisions }) })).json();
+    if (result.taken.length) say(result.taken.length > 1 ? "Your decisions were taken." : "Your decision was taken.");
+    changed();
+    return result;
+  } catch (why) {
+    return { why: because(why) };
+  }
+};
+
+/** What sends a decision about a step, or several. */
+export const poster = (run) => Object.assign(alone(run), { all: together(run) });
+
 /** Sends a decision about a step. Another decision of the run may be under way: then it is sent again. */
-export const poster = (run) => async (kind, at, body, atFields) => {
+const alone = (run) => async (kind, at, body, atFields) => {
   const path = { approval: `approvals/${encodeURIComponent(run.id)}/${encodeURIComponent(at)}`,
     form: `forms/${encodeURIComponent(run.id)}/${encodeURIComponent(at)}/submit`, resume: of(run.id, "resume") }[kind];
   for (let tries = 0; ; tries += 1) {

@@ -1,9 +1,12 @@
 // Where the page is: the address names a view and its filters, or a run and a part of it. Each change is a step of the browser's
 // history, so that its buttons work.
 
-/** The filters of a list, by their names in the address. */
-const FILTERS = ["status", "search", "loop", "since", "until", "session", "called", "cursor"];
-const VIEWS = ["runs", "loops", "workers"];
+/** The filters of a list of runs that are times. */
+export const TIMES = ["since", "until", "ended_since", "ended_until"];
+/** The filters of the views that have some, by their names in the address. */
+const FILTERS = ["status", "search", "loop", ...TIMES, "session", "called", "cursor"];
+const OF_VIEWS = { runs: FILTERS, audit: ["action", "token", "run", "since", "cursor"] };
+const VIEWS = ["runs", "loops", "workers", "audit"];
 
 // An address that was typed by hand may not be valid.
 const decoded = (text) => { try { return decodeURIComponent(text); } catch { return ""; } };
@@ -18,15 +21,21 @@ export function read(hash = location.hash) {
   const [path, query = ""] = text.slice(1).split("?");
   const [view, name = ""] = path.split("/");
   const written = new URLSearchParams(query);
-  const filters = Object.fromEntries(FILTERS.map((key) => [key, written.get(key) || ""]).filter(([, value]) => value));
-  return { view: VIEWS.includes(view) ? view : "home", id: "", at: "", name: decoded(name), filters: view === "runs" ? filters : {} };
+  const filters = Object.fromEntries((OF_VIEWS[view] || []).map((key) => [key, written.get(key) || ""]).filter(([, value]) => value));
+  return { view: VIEWS.includes(view) ? view : "home", id: "", at: "", name: decoded(name), filters };
+}
+
+/** The address of a view with these filters of it. */
+function addressed(view, filters) {
+  const query = new URLSearchParams(OF_VIEWS[view].map((key) => [key, filters[key] || ""]).filter(([, value]) => value));
+  return `#/${view}${query.size ? `?${query}` : ""}`;
 }
 
 /** The address of the list of runs with these filters. */
-export function listed(filters) {
-  const query = new URLSearchParams(FILTERS.map((key) => [key, filters[key] || ""]).filter(([, value]) => value));
-  return `#/runs${query.size ? `?${query}` : ""}`;
-}
+export const listed = (filters) => addressed("runs", filters);
+
+/** The address of the list of what was done with these filters. */
+export const whatWasDone = (filters) => addressed("audit", filters);
 
 /** The moment that a filter of the time means: a word for a part of the calendar of the reader, or a time. */
 export function moment(word, now = new Date()) {
@@ -39,7 +48,14 @@ export function moment(word, now = new Date()) {
 export function asked(filters, limit) {
   const query = new URLSearchParams({ limit });
   for (const key of FILTERS) {
-    if (filters[key]) query.set(key, key === "since" || key === "until" ? moment(filters[key]) : filters[key]);
+    if (filters[key]) query.set(key, TIMES.includes(key) ? moment(filters[key]) : filters[key]);
   }
   return `agents?${query}`;
+}
+
+/** What the server is asked for the figures of the runs with these filters. No journal is read for them. */
+export function usage(filters) {
+  const query = new URLSearchParams({ by: "loop", journals: 0 });
+  for (const key of ["loop", "since", "until"]) if (filters[key]) query.set(key, key === "loop" ? filters[key] : moment(filters[key]));
+  return `usage?${query}`;
 }

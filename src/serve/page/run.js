@@ -3,7 +3,7 @@
 import { begin, state } from "./about.js";
 import { questions } from "./decide.js";
 import { PAGE, board, href, nowhere } from "./flow.js";
-import { again, aside, panel, poster } from "./pause.js";
+import { aside, panel, poster } from "./pause.js";
 import { Refused, because, get, of, stream } from "./server.js";
 import { changed, note, say } from "./said.js";
 import { away, box, called, continuation, count, decision, el, ending, fill, head, plain, prose, stopped, took } from "./text.js";
@@ -168,7 +168,7 @@ function facts(run) {
 }
 
 const show = {
-  stream_failed: (run, event) => note(`${event.message} Retrying.`),
+  stream_failed: (run, event) => note(`${event.message.replace(/[.!?]?$/, ".")} Retrying.`),
   run_started(run, event) {
     begin(run, $("about"), event);
     if (!run.flow) pick(run, $("time"), $("trace"));
@@ -239,7 +239,6 @@ function ended(run, result) {
   if (result.result) parts.push(box(result.result.answer, "exact"));
   const by = result.cancelled_by ? ` (by ${result.cancelled_by})` : "";
   if (result.error) parts.push(el("p", {}, prose(`${result.error.code}: ${result.error.message}${by}`)));
-  if (result.termination === "model_error" && result.error?.retryable) parts.push(again(run, reopen));
   const tokens = `${plain(result.usage.input_tokens)} tokens in, ${plain(result.usage.output_tokens)} out`;
   if (!run.flow) parts.push(el("p", { class: "meta" }, `${count(result.iterations, "iteration")} · ${tokens}`));
   else if (result.usage.input_tokens) parts.push(el("p", { class: "meta" }, tokens));

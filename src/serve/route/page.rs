@@ -26,12 +26,15 @@ const STYLES: [PageFile; 2] = [
     PageFile { path: "/run.css", text: include_str!("../page/run.css") },
 ];
 
-const SCRIPTS: [PageFile; 21] = [
+const SCRIPTS: [PageFile; 24] = [
     PageFile { path: "/page.js", text: include_str!("../page/page.js") },
     PageFile { path: "/about.js", text: include_str!("../page/about.js") },
     PageFile { path: "/acts.js", text: include_str!("../page/acts.js") },
     PageFile { path: "/approvals.js", text: include_str!("../page/approvals.js") },
+    PageFile { path: "/audit.js", text: include_str!("../page/audit.js") },
+    PageFile { path: "/bulk.js", text: include_str!("../page/bulk.js") },
     PageFile { path: "/decide.js", text: include_str!("../page/decide.js") },
+    PageFile { path: "/diff.js", text: include_str!("../page/diff.js") },
     PageFile { path: "/fields.js", text: include_str!("../page/fields.js") },
     PageFile { path: "/flow.js", text: include_str!("../page/flow.js") },
     PageFile { path: "/form.js", text: include_str!("../page/form.js") },

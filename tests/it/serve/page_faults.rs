@@ -36,6 +36,10 @@ fn costs_that_are_written_with_a_point_are_added_up() {
     browser.before(
         "const real = window.fetch; window.fetch = async (target, ...more) => { \
            const answer = await real(target, ...more); \
+           if (String(target).startsWith('usage?')) { \
+             const text = (await answer.text()).replace(/\"cost_usd\":[^,}]*/g, '\"cost_usd\":6.0'); \
+             return new Response(text, { status: answer.status, headers: answer.headers }); \
+           } \
            if (!String(target).startsWith('agents?')) return answer; \
            const text = (await answer.text()).replace(/\"cost_usd\":[^,}]*,?/g, '').replace(/\"agent_run_id\"/g, '\"cost_usd\":2.0,\"agent_run_id\"'); \
            return new Response(text, { status: answer.status, headers: answer.headers }); }",

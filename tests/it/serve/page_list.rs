@@ -64,12 +64,7 @@ fn home_shows_what_waits_and_failed_and_no_run_twice() {
     let server = Serving::start(&place, &[]);
     let (asks, fails, done) = (start(&server, "the refund"), start(&server, "the outage"), start(&server, "the order"));
     browser.go(&format!("http://{}/", server.address));
-    let seen = browser.shows(&[
-        "Waiting for people",
-        "Started since yesterday, and failed",
-        "Cost of today's runs",
-        "Under way",
-    ]);
+    let seen = browser.shows(&["Waiting for people", "Failed since yesterday", "Cost of today's runs", "Under way"]);
     assert!(!seen.contains("Choose a run"), "{seen}");
     lists(&browser, "#waiting", &[&asks]);
     lists(&browser, "#failed", &[&fails]);
@@ -87,7 +82,7 @@ fn home_shows_what_waits_and_failed_and_no_run_twice() {
     // A figure leads to its runs.
     browser.run("document.querySelector('#tiles .failed a').click()", json!([]));
     lists(&browser, "#runs", &[&fails]);
-    assert_eq!(hash(&browser), "#/runs?status=failed&since=yesterday");
+    assert_eq!(hash(&browser), "#/runs?status=failed&ended_since=yesterday");
     assert_eq!(ids(&browser, "#waiting"), Vec::<String>::new(), "who filters sees what was asked for alone");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
@@ -100,6 +95,11 @@ fn search_and_filters_are_in_the_address_and_the_buttons_of_the_browser_work() {
     let (asks, fails, done) = (start(&server, "the refund"), start(&server, "the outage"), start(&server, "the order"));
     browser.go(&format!("http://{}/#/runs", server.address));
     lists(&browser, "#runs", &[&done, &fails, &asks]);
+    // The numbers of all runs, and not of those of this status alone.
+    browser.until(
+        "return ['3', '1', '1'].every((count, n) => document.querySelectorAll('#statuses [data-status=\"\"], \
+         #statuses [data-status=completed], #statuses [data-status=failed]')[n].dataset.count === count)",
+    );
     browser.click("failed");
     lists(&browser, "#runs", &[&fails]);
     browser.click("all");
@@ -125,6 +125,9 @@ fn search_and_filters_are_in_the_address_and_the_buttons_of_the_browser_work() {
     let shown = "return [document.getElementById('loop').value, document.getElementById('since').value, \
                  document.querySelector('#statuses [aria-pressed=true]').textContent]";
     assert_eq!(browser.run(shown, json!([])), json!(["test", "week", "completed"]));
+    browser.go(&format!("http://{}/#/runs?ended_since=today&ended_until=2999-01-31T12:00:00Z", server.address));
+    lists(&browser, "#runs", &[&done, &fails]);
+    browser.shows(&["Only these: ended before 2999-01-31T12:00:00Z."]);
     // An address may name several statuses.
     browser.go(&format!("http://{}/#/runs?status=failed,paused", server.address));
     lists(&browser, "#runs", &[&fails, &asks]);
@@ -204,5 +207,43 @@ fn a_long_list_is_read_page_by_page_on_a_phone() {
     browser.click("Newest");
     browser.until("return document.querySelectorAll('#runs li').length === 50");
     assert_eq!(ids(&browser, "#runs"), first);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn the_runs_of_a_list_are_cancelled_together_once_it_is_said_how_many_they_are() {
+    let Some(browser) = Browser::open(DESKTOP, false) else { return };
+    let place = asks_fails_and_answers();
+    let server = Serving::start(&place, &[]);
+    let (one, _, two) = (start(&server, "the refund"), start(&server, "the order"), start(&server, "the refund"));
+    browser.go(&format!("http://{}/#/runs?status=paused", server.address));
+    lists(&browser, "#runs", &[&two, &one]);
+    browser.click("Cancel these…");
+    browser.shows(&["Cancel 2 runs?", "can't continue"]);
+    assert_eq!(browser.violations(), Vec::<String>::new());
+    browser.picture("bulk");
+    browser.click("Leave them");
+    assert_eq!(server.get(&format!("/agents/{one}/status")).json()["status"], "paused");
+    browser.click("Cancel these…");
+    browser.write("Why (the traces keep it)", "the shop is closed");
+    browser.click("Cancel 2 runs");
+    browser.shows(&["2 runs cancelled."]);
+    for run in [&one, &two] {
+        let status = server.get(&format!("/agents/{run}/status")).json();
+        assert_eq!(status["status"], "cancelled");
+        assert!(status["result"]["error"]["message"].as_str().unwrap().contains("the shop is closed"), "{status:#}");
+    }
+    // What was done is a list of its own, and leads to the runs.
+    browser.go(&format!("http://{}/#/audit?action=cancelled", server.address));
+    let seen = browser.shows(&["What was done", "cancelled", &one, &two]);
+    assert!(!seen.contains("There are no such lines"), "{seen}");
+    assert_eq!(browser.violations(), Vec::<String>::new());
+    browser.picture("audit");
+    browser.go(&format!("http://{}/#/audit?run={two}", server.address));
+    browser.shows(&[&format!("Only these: run {two}."), "started", "cancelled"]);
+    browser.click("Without this filter");
+    browser.shows(&[&one]);
+    browser.go(&format!("http://{}/#/audit?action=released", server.address));
+    browser.shows(&["There are no such lines."]);
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }

@@ -130,6 +130,23 @@ fn a_run_whose_document_has_changed_is_started_again_with_the_present_one_if_one
     browser.click("Run again");
     browser.click("Start a new run");
     browser.shows(&["the loop has changed since this run started"]);
+    browser.click("What has changed");
+    let changed = "return ['del', 'ins'].map((name) => [...document.querySelectorAll(`dialog .diff ${name}`)].map((one) => one.textContent).join(''))";
+    browser.until("return document.querySelector('dialog .diff ins')");
+    let changed = browser.run(changed, json!([]));
+    assert!(
+        changed[1].as_str().unwrap().contains("+ ") && changed[1].as_str().unwrap().contains("Another objective."),
+        "{changed}"
+    );
+    assert!(!changed[0].as_str().unwrap().contains("Another objective."), "{changed}");
+    assert_eq!(browser.violations(), Vec::<String>::new());
+    browser.picture("changed-document");
+    let texts = server.send("GET", &format!("/agents/{first}/document"), &headers, b"").json();
+    assert_eq!(
+        (&texts["changed"], &texts["gone"], texts["files"].as_array().unwrap().len()),
+        (&json!(true), &json!(false), 1)
+    );
+    assert_eq!(texts["files"][0]["file"], "loop.json", "{texts:#}");
     browser.click("Start it with the present document");
     browser.shows_completed(&["Another objective.", "Rerun of", "first"]);
     assert!(
@@ -137,4 +154,22 @@ fn a_run_whose_document_has_changed_is_started_again_with_the_present_one_if_one
         "{:?}",
         browser.complaints()
     );
+}
+
+#[test]
+fn a_run_that_failed_is_retried_from_its_head() {
+    let Some(browser) = Browser::open(DESKTOP, false) else { return };
+    let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));
+    let away = json!({ "http": 503, "body": "overloaded" });
+    let place = with_tools(&tools, &[away.clone(), away, complete(json!("done at last"))]);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    assert_eq!(run["status"], "failed", "{run:#}");
+    browser.go(&format!("http://{}/#{}", server.address, id(&run)));
+    browser.shows(&["failed", "Run again"]);
+    browser.click("Retry");
+    browser.shows(&["It continues where it failed."]);
+    browser.click("Retry this run");
+    browser.shows_completed(&["done at last", "retried"]);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
 }

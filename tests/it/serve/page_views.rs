@@ -96,9 +96,8 @@ fn the_workers_are_listed_over_http_and_in_the_page_and_not_for_one_organisation
     let place = place(json!({}), &[complete(json!("done"))]);
     let mut tokens = Vec::new();
     let mut known = Vec::new();
-    for (name, org) in [("ops", None), ("acme", Some("acme"))] {
-        let mut args = vec!["token", name, "--scope", "read"];
-        args.extend(org.into_iter().flat_map(|org| ["--org", org]));
+    for (name, more) in [("ops", ["--scope", "metrics"]), ("acme", ["--org", "acme"])] {
+        let args = [&["token", name, "--scope", "read"][..], &more].concat();
         let made = place.call(&args);
         let entry = made.stderr.get(made.stderr.find('{').unwrap()..=made.stderr.rfind('}').unwrap()).unwrap();
         known.push(serde_json::from_str::<Value>(entry).unwrap());
