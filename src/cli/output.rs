@@ -12,7 +12,12 @@ use crate::engine::state::State;
 use crate::program::Program;
 use crate::trace::layout::wrap;
 use crate::trace::text::{Pieces, text_of_pretty};
+use crate::trace::units::count;
 use crate::trace::{Look, Redaction, RunResult, Shown, Tone, escape, events, result};
+
+/// The most lines of a terminal that an answer takes, and those that are shown of a longer one.
+const MOST_ANSWER_LINES: usize = 100;
+const SHOWN_ANSWER_LINES: usize = 60;
 
 /// For whom the output is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -86,7 +91,14 @@ fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextComma
         let text = surface.harmless(text.trim_end_matches('\n'));
         if surface.out_terminal {
             surface.say(&rule("answer", &surface.err));
-            surface.print(&format!("{}\n", in_words(&text, surface.out.width)))?;
+            // What can't be shown later is shown whole.
+            match beginning(&text, surface.out.width).filter(|_| next.lasts) {
+                None => surface.print(&format!("{}\n", in_words(&text, surface.out.width)))?,
+                Some(shown) => {
+                    surface.print(&format!("{}…\n", in_words(shown, surface.out.width)))?;
+                    surface.say(&longer(&text, &next.command("trace", ""), &surface.err));
+                }
+            }
             surface.say("\n");
         } else {
             surface.print(&format!("{text}\n"))?;
@@ -96,6 +108,40 @@ fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextComma
     }
     surface.say(&ending(surface, result, active_ms, next));
     Ok(())
+}
+
+/// The beginning of a text that takes more lines of a terminal than are shown; none of a shorter one.
+fn beginning(text: &str, width: usize) -> Option<&str> {
+    let width = width.max(1);
+    let all: usize = text.split('\n').map(|line| lines_of(line, width)).sum();
+    if all <= MOST_ANSWER_LINES {
+        return None;
+    }
+    let (mut left, mut end) = (SHOWN_ANSWER_LINES, 0);
+    for line in text.split_inclusive('\n') {
+        let lines = lines_of(line.trim_end_matches('\n'), width);
+        if lines > left {
+            let most = left.saturating_mul(width);
+            let part = line.char_indices().nth(most).map_or(line.len(), |(at, _)| at);
+            end += if left > 0 { part } else { 0 };
+            break;
+        }
+        left -= lines;
+        end += line.len();
+    }
+    Some(text.get(..end).unwrap_or(text).trim_end())
+}
+
+/// The lines of a terminal that a line takes.
+fn lines_of(line: &str, width: usize) -> usize {
+    line.width().div_ceil(width).max(1)
+}
+
+/// What follows the beginning of a long answer: how long it is, and the command that shows all of it.
+fn longer(text: &str, command: &str, look: &Look) -> String {
+    let all = count(u64::try_from(text.chars().count()).unwrap_or(u64::MAX));
+    let says = format!("the answer has {all} characters; all of it:");
+    format!("{} {}\n", look.paint(Tone::Dim, &says), escape::line(command))
 }
 
 /// A horizontal rule with a title.
@@ -293,6 +339,23 @@ mod tests {
         assert!(line.contains("12345678901234567890123") && !line.contains(['\u{9b}', '\u{202E}']));
         assert_eq!(line.matches('\n').count(), 1);
         assert!(serde_json::from_str::<Value>(&line).is_ok());
+    }
+
+    #[test]
+    fn an_answer_that_fills_a_screen_is_shown_in_part_and_a_shorter_one_whole() {
+        let lines = |number: usize| (1..=number).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+        assert_eq!(beginning(&lines(100), 80), None);
+        let text = lines(101);
+        let shown = beginning(&text, 80).expect("it is long");
+        assert!(shown.ends_with("\nline 60") && text.starts_with(shown), "{shown}");
+        // A line that is not wrapped takes several.
+        let word = "x".repeat(9_000);
+        assert_eq!(beginning(&word, 80).map(str::len), Some(60 * 80));
+        assert_eq!(beginning(&word, 100), None);
+        let both = format!("{}\n{word}", lines(60));
+        assert_eq!(beginning(&both, 80), Some(lines(60).as_str()));
+        let command = next().command("trace", "");
+        insta::assert_snapshot!(longer(&word, &command, &Look::plain(80)), @"the answer has 9,000 characters; all of it: ./loopctl trace run-1");
     }
 
     #[test]

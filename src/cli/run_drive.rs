@@ -97,7 +97,7 @@ impl RunToDrive {
                 }
                 if let Some(known) = known.filter(|known| known.driven && watch.output == Output::Human) {
                     let run_id = escape::line(&known.run_id);
-                    watched.remark(&format!("{run_id} is being driven by another process: waiting for its end"));
+                    watched.note(&format!("{run_id} is being driven by another process: waiting for its end"));
                 }
                 watched.drive(engine.run(&program, start, watched.watch())).await
             }
@@ -185,7 +185,7 @@ async fn wait_for_launched(watched: &Watched, engine: &Engine, next: &dyn Fn(&st
             .map(|run| format!("{} ({})", escape::line(&run.run_id), escape::line(&run.program.name)))
             .collect();
         if !open.is_empty() && !is_cut {
-            watched.remark(&format!("waiting for what it started: {}", open.join(", ")));
+            watched.note(&format!("waiting for what it started: {}", open.join(", ")));
         }
         if runs.is_empty() {
             return;
@@ -194,6 +194,7 @@ async fn wait_for_launched(watched: &Watched, engine: &Engine, next: &dyn Fn(&st
             let ended = if is_cut { None } else { watched.drive(run.task).await };
             is_cut |= ended.is_none();
             let resume = next(&run.run_id).command("resume", "");
+            let is_sound = matches!(ended, Some(Ok(Ok(_))));
             let what = match ended {
                 Some(Ok(Ok(finished))) => outcome(&finished, &resume),
                 Some(Ok(Err(Fault::Store(fault) | Fault::Cut(fault)))) => {
@@ -202,7 +203,8 @@ async fn wait_for_launched(watched: &Watched, engine: &Engine, next: &dyn Fn(&st
                 Some(Ok(Err(fault))) => format!("could not be driven: {fault}"),
                 Some(Err(_)) | None => format!("was cut off; resume it with: {resume}"),
             };
-            watched.remark(&format!("run {} {}", escape::line(&run.run_id), escape::line(&what)));
+            let line = format!("run {} {}", escape::line(&run.run_id), escape::line(&what));
+            if is_sound { watched.note(&line) } else { watched.remark(&line) }
         }
     }
 }

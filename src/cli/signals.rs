@@ -30,12 +30,12 @@ pub async fn drive<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Prog
                 }
                 first = false;
                 stop.after_step();
-                progress.remark("stopping after this step; Ctrl-C again stops now");
+                progress.note("stopping after this step; Ctrl-C again stops now");
             }
         }
     }
     stop.now();
-    progress.remark("stopping now");
+    progress.note("stopping now");
     tokio::time::timeout(STORE_GRACE, run).await.ok()
 }
 

@@ -109,6 +109,11 @@ impl Watched {
         self.progress.remark(text);
     }
 
+    /// Prints a fact about the command itself that is no warning.
+    pub fn note(&self, text: &str) {
+        self.progress.note(text);
+    }
+
     /// Drives the run; `None` when it had to be dropped after two signals.
     pub async fn drive<T>(&self, run: impl Future<Output = T>) -> Option<T> {
         let result = signals::drive(run, &self.stop, &self.progress).await;

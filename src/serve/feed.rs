@@ -201,8 +201,8 @@ impl Feed {
         }
         for (at, notice) in notices.iter().enumerate() {
             let place = EventPosition { event: number, notice: at };
-            let is_shown =
-                self.steps.is_some() && matches!(notice, Notice::StepStarted { .. } | Notice::StepEnded { .. });
+            let is_shown = self.steps.is_some()
+                && matches!(notice, Notice::StepStarted { .. } | Notice::StepEnded { .. } | Notice::ItemEnded { .. });
             if self.seen.is_none_or(|seen| place > seen) && !is_shown {
                 let text = events::shown(notice, &redact).unwrap_or_default().to_string();
                 self.ready.push_back(written(place, &text));

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::continuation_record::ContinuationRecord;
 use super::decision::decision_record::DecisionRecord;
 use super::event::{CallId, Finish, ForkPoint, ToolFault};
+use super::flow::item_row::ItemRow;
 use super::flow::record::StepRecord;
 use super::outcome::{Status, Termination};
 use super::question::{Question, StepQuestion, WaitingCall};
@@ -154,6 +155,14 @@ pub enum Notice {
         /// The step.
         #[serde(flatten)]
         record: Box<StepRecord>,
+    },
+    /// All steps of an item of a loop have ended.
+    ItemEnded {
+        /// Its address, like `review.57`.
+        at: String,
+        /// The item.
+        #[serde(flatten)]
+        row: Box<ItemRow>,
     },
     /// An observation: of a tool, or of the engine about a call that is not allowed or a reply
     /// that could not be read. It is a whole entry of the trace.

@@ -85,6 +85,12 @@ impl ProgressDisplay {
         self.write(&seen, &Pieces { look: self.surface.err, shorten: true }.remark(text));
     }
 
+    /// Prints a fact about the command itself that is no warning, in the style of the story.
+    pub fn note(&self, text: &str) {
+        let seen = self.seen();
+        self.write(&seen, &Pieces { look: self.surface.err, shorten: true }.note(text));
+    }
+
     /// Removes the spinner.
     pub fn finish(&self) {
         if let Some(spinner) = self.seen().spinner.take() {

@@ -11,8 +11,8 @@ use crate::trace::continuation::{continuation_sentence, hidden_continuation};
 use crate::trace::decision::{decision_sentence, hidden};
 use crate::trace::entries::{call_attempt_sentence, call_sentence};
 use crate::trace::refused_replies::{ShownRefusals, unsaid};
-use crate::trace::step_text::step_line;
-use crate::trace::steps::shown_step;
+use crate::trace::step_text::{item_line, step_line};
+use crate::trace::steps::{shown_row, shown_step};
 use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Redaction, events};
@@ -116,7 +116,15 @@ impl Story {
             Notice::StepStarted { at, kind, action_input } => self.step_started(at, kind, action_input),
             Notice::StepEnded { record } => {
                 self.any_shown = true;
-                step_line(&self.pieces, &shown_step(without_attempts(record), &self.redact))
+                // A step of an item is a part of it: the item says what came of all of them.
+                match record.at.contains('.') {
+                    true => String::new(),
+                    false => step_line(&self.pieces, &shown_step(without_attempts(record), &self.redact)),
+                }
+            }
+            Notice::ItemEnded { at, row } => {
+                self.any_shown = true;
+                item_line(&self.pieces, at, &shown_row((**row).clone(), &self.redact))
             }
             Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
             Notice::Observed { entry, .. } => {
@@ -141,11 +149,11 @@ impl Story {
             }
             Notice::Decided { record } => {
                 self.any_shown = true;
-                self.pieces.remark(&decision_sentence(&hidden(record, &self.redact)))
+                self.pieces.note(&decision_sentence(&hidden(record, &self.redact)))
             }
             Notice::Retried { record } | Notice::LimitsRaised { record } => {
                 self.any_shown = true;
-                self.pieces.remark(&continuation_sentence(&hidden_continuation(record, &self.redact)))
+                self.pieces.note(&continuation_sentence(&hidden_continuation(record, &self.redact)))
             }
             Notice::ModelAsked { .. } | Notice::ModelDelta { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => {
                 String::new()

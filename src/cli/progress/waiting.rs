@@ -66,6 +66,7 @@ impl Waiting {
             Notice::RunStarted { .. }
             | Notice::RunResumed { .. }
             | Notice::ModelDelta { .. }
+            | Notice::ItemEnded { .. }
             | Notice::Observed { .. }
             | Notice::Decided { .. }
             | Notice::Retried { .. }

@@ -221,7 +221,7 @@ impl<'m> StepsReached<'m> {
         for change in state.step_changes() {
             match change {
                 StepChange::Started { at, .. } => self.note(at, CoverageOutcome::Runs, reached),
-                StepChange::Retried { .. } => {}
+                StepChange::Retried { .. } | StepChange::ItemEnded { .. } => {}
                 StepChange::Ended(record) => {
                     let fails = record.status == StepStatus::Failed;
                     self.note(&record.at, CoverageOutcome::Runs, reached);

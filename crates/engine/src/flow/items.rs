@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::advance::{Advance, ListEnd, Names, StepList, TakenItems};
 use super::item_label::{item_label, labelled, names_of_item};
+use super::item_row::{ItemRow, KnownItem};
 use super::partial_value::or_null;
-use super::progress::{Current, ItemStatus, ItemsState, StepFault, StepFrame};
+use super::progress::{Current, ItemStatus, ItemsState, StepChange, StepFault, StepFrame};
 use super::record::ItemCounts;
 use crate::header::RunHeader;
 use loopctl_lang::language::foreach::{FailureStrategy, OnItemPause};
@@ -23,6 +24,23 @@ const MAX_LISTED: usize = 1_000;
 pub(super) struct LoopEnd {
     /// Why it failed.
     pub fault: Option<StepFault>,
+}
+
+/// What is shown of an item that has just ended: what was gathered of it, or else what its last step gave.
+fn ended_row(
+    index: u32,
+    status: ItemStatus,
+    frame: &StepFrame,
+    gathered: Option<&Value>,
+    items: &ItemsState,
+) -> ItemRow {
+    let fault = items.faults.get(&index).filter(|_| status == ItemStatus::Failed);
+    let known = KnownItem {
+        item: frame.given.get("item"),
+        output: gathered.or(frame.last.as_ref()).filter(|_| status == ItemStatus::Completed),
+        error: fault.map(|fault| fault.message.as_str()),
+    };
+    ItemRow::new(index, frame.label.as_deref().map(str::to_owned), status.into(), known)
 }
 
 impl<'p> Advance<'p> {
@@ -117,8 +135,12 @@ impl<'p> Advance<'p> {
             ItemStatus::Cancelled => &mut items.counts.cancelled,
         };
         *counted += 1;
-        if status == ItemStatus::Completed && foreach.collects {
-            items.collected.insert(index, self.collected(foreach, &frame, names).to_string().into());
+        let gathered =
+            (status == ItemStatus::Completed && foreach.collects).then(|| self.collected(foreach, &frame, names));
+        let row = ended_row(index, status, &frame, gathered.as_ref(), items);
+        self.changes.push(StepChange::ItemEnded { at: format!("{}.{index}", items.at), row: Box::new(row) });
+        if let Some(gathered) = gathered {
+            items.collected.insert(index, gathered.to_string().into());
         }
         for (key, value) in &frame.keys {
             // An item that runs again writes its keys again.

@@ -9,6 +9,7 @@ pub mod form_answer;
 pub mod item_budget;
 pub(crate) mod item_label;
 pub mod item_log;
+pub mod item_row;
 mod items;
 mod outcome;
 mod output;

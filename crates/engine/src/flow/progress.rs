@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::item_row::ItemRow;
 use super::record::{ItemCounts, StepRecord};
 use crate::address::StepAddress;
 use crate::call_attempt::CallAttempt;
@@ -55,6 +56,13 @@ pub enum StepChange {
     },
     /// It ended.
     Ended(Box<StepRecord>),
+    /// It was an item of a loop, and all of its steps have ended.
+    ItemEnded {
+        /// Its address, like `review.57`.
+        at: String,
+        /// What is shown of it.
+        row: Box<ItemRow>,
+    },
     /// It was a loop that did not fail: how each of its items ended.
     ItemsEnded {
         /// Its address.

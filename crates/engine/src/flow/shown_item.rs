@@ -1,23 +1,16 @@
-//! What is shown of an item of a loop beside its status: the beginning of the item, what it gave, and why it failed. All of it is
-//! bounded, because a list shows hundreds of items at once.
+//! Finds what is shown of an item of a loop beside its status: the item, what it gave, and why it failed.
 
 use serde_json::{Map, Value};
 
 use super::item_label::{item_label, names_of_item};
+use super::item_row::{ItemRow, KnownItem};
 use super::items::item_at;
 use super::place::frames_around;
 use super::progress::{ItemsState, StepFrame};
 use super::record::StepStatus;
-use super::view::ItemRow;
 use crate::state::FlowState;
 use loopctl_lang::program::flow::Foreach;
 
-/// The most texts of a value that are shown, and the most numbers.
-const MOST_TEXTS: usize = 2;
-const MOST_NUMBERS: usize = 1;
-/// The most characters of such a text, and of the reason of a failure.
-const MOST_TEXT_CHARS: usize = 120;
-const MOST_REASON_CHARS: usize = 300;
 /// A longer text of what an item gave is not read, in bytes of JSON.
 const MOST_OUTPUT_BYTES: usize = 16 << 10;
 
@@ -45,14 +38,9 @@ impl<'s> ItemSource<'s> {
         let output = self.output(index).or_else(|| gathered?.get("output").cloned());
         let reason = self.items.and_then(|items| items.faults.get(&index)).map(|fault| fault.message.as_str());
         let reason = reason.or_else(|| gathered?.get("error")?.get("message")?.as_str());
-        ItemRow {
-            index,
-            label: self.label(index),
-            status,
-            item: self.item(index).as_ref().and_then(beginning),
-            output: output.as_ref().and_then(beginning),
-            error: reason.map(|reason| cut(reason, MOST_REASON_CHARS)),
-        }
+        let item = self.item(index);
+        let known = KnownItem { item: item.as_ref(), output: output.as_ref(), error: reason };
+        ItemRow::new(index, self.label(index), status, known)
     }
 
     /// What an item is called; none without a label, and where the item is no longer known.
@@ -108,37 +96,5 @@ impl<'s> ItemSource<'s> {
         let list = self.around.as_ref()?.iter().find_map(|frame| frame.keys.get(key))?.as_array()?;
         let is_whole = u32::try_from(list.len()).is_ok_and(|length| length == self.total);
         list.get(usize::try_from(index).ok()?).filter(|_| is_whole)
-    }
-}
-
-/// The beginning of a value: a text, a number or a word, or the first members of an object that are.
-fn beginning(value: &Value) -> Option<Value> {
-    match value {
-        Value::Null | Value::Array(_) => None,
-        Value::Bool(_) | Value::Number(_) => Some(value.clone()),
-        Value::String(text) => Some(cut(text, MOST_TEXT_CHARS).into()),
-        Value::Object(members) => {
-            let (mut texts, mut numbers) = (0, 0);
-            let mut shown = Map::new();
-            for (key, member) in members {
-                let (count, most) = match member {
-                    Value::String(text) if !text.trim().is_empty() => (&mut texts, MOST_TEXTS),
-                    Value::Number(_) | Value::Bool(_) => (&mut numbers, MOST_NUMBERS),
-                    _ => continue,
-                };
-                if *count < most {
-                    *count += 1;
-                    shown.insert(cut(key, MOST_TEXT_CHARS), beginning(member)?);
-                }
-            }
-            (!shown.is_empty()).then_some(Value::Object(shown))
-        }
-    }
-}
-
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text.to_owned(),
     }
 }

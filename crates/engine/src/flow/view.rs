@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
+use super::item_row::{ItemRow, KnownItem};
 use super::place::{AddressKind, FoundStep, NoSuchStep, below, found_at};
 use super::progress::{Current, ItemStatus, ItemsState, StepChange, StepFrame, chosen};
 use super::record::{StepRecord, StepStatus};
@@ -64,27 +64,6 @@ pub struct ItemsView {
     pub next: Option<u32>,
 }
 
-/// An item of a loop. What is no longer known of it is left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ItemRow {
-    /// Its number, from 0.
-    pub index: u32,
-    /// What it is called, by the `item_label` of its loop.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// Where it is.
-    pub status: StepStatus,
-    /// The item, or of an object the first texts and the first number, cut to a bound.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub item: Option<Value>,
-    /// What was gathered of it, likewise.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<Value>,
-    /// Why it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
 /// Which items of a loop are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItemWindow {
@@ -117,7 +96,7 @@ impl StepLog {
         let Some(at) = &self.at else { return };
         for change in state.step_changes() {
             match change {
-                StepChange::Started { .. } | StepChange::Retried { .. } => {}
+                StepChange::Started { .. } | StepChange::Retried { .. } | StepChange::ItemEnded { .. } => {}
                 StepChange::Ended(record) => {
                     let is_here = record.at == *at || below(&record.at, at).is_some_and(|rest| !rest.contains('.'));
                     if is_here {
@@ -237,7 +216,7 @@ impl StepLog {
                 continue;
             }
             if view.rows.len() < window.most {
-                view.rows.push(ItemRow { index, label: None, status, item: None, output: None, error: None });
+                view.rows.push(ItemRow::new(index, None, status, KnownItem::default()));
             } else {
                 view.next = Some(index);
             }

@@ -273,6 +273,7 @@ fn step_changed(change: &StepChange) -> Option<Notice> {
             Some(RetriedCall { call: None, at: Some(at), action: kind }.notice(*number, attempt))
         }
         StepChange::Ended(record) => Some(Notice::StepEnded { record: record.clone() }),
+        StepChange::ItemEnded { at, row } => Some(Notice::ItemEnded { at: at.clone(), row: row.clone() }),
         // The record of the loop has the counts.
         StepChange::ItemsEnded { .. } => None,
     }

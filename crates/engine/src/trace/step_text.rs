@@ -9,12 +9,13 @@ use super::approval;
 use super::entries::sentences;
 use super::escape;
 use super::layout::{Look, Tone, wrap};
-use super::steps::{MOST_ROWS, as_call, counted, failure, notable, totals};
+use super::steps::{MOST_ROWS, as_call, counted, failure, item_label, notable, totals};
 use super::text::{Pieces, ShownObservation, took};
 use super::units::rfc3339;
 use crate::flow::item_label::labelled;
+use crate::flow::item_row::ItemRow;
 use crate::flow::record::{StepRecord, StepStatus};
-use crate::flow::view::{ItemRow, StepView};
+use crate::flow::view::StepView;
 use crate::outcome::Termination;
 use crate::question::{OnRejected, StepQuestion};
 
@@ -38,9 +39,22 @@ pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
     });
     shown.extend(sentences(&record.attempts).map(|sentence| pieces.remark(&sentence)));
     if let Some(run_id) = &record.run_id {
-        shown.push_str(&pieces.remark(&format!("run {run_id}")));
+        shown.push_str(&pieces.note(&format!("run {run_id}")));
     }
     shown
+}
+
+/// An item of a loop that ended, in a line or two: what it is called, and what came of it. It must be redacted already.
+pub fn item_line(pieces: &Pieces, at: &str, row: &ItemRow) -> String {
+    let (label, _) = item_label(row);
+    let whose = if label.is_empty() { at.to_owned() } else { format!("{label} ({at})") };
+    let value = match (&row.error, &row.output, row.status) {
+        (Some(error), _, _) => Value::from(error.as_str()),
+        (None, Some(output), StepStatus::Completed) => output.clone(),
+        (None, _, status) => Value::from(status.word()),
+    };
+    let success = row.status != StepStatus::Failed;
+    pieces.observation(&ShownObservation { whose: Some(&whose), value: &value, success, duration_ms: 0 })
 }
 
 /// The questions of a workflow that waits, each with what it is about. Lines with a bar contain the words of the
@@ -187,7 +201,7 @@ fn whole_step(pieces: &Pieces, record: &StepRecord) -> String {
         shown.push_str(&pieces.observation(&ShownObservation { whose: None, value, success, duration_ms: 0 }));
     }
     if let Some(run_id) = &record.run_id {
-        shown.push_str(&pieces.remark(&format!("run {run_id}")));
+        shown.push_str(&pieces.note(&format!("run {run_id}")));
     }
     shown
 }

@@ -7,8 +7,9 @@ use super::redact::Redaction;
 use super::units::{count, plural};
 use crate::flow;
 use crate::flow::item_log::LoopItems;
+use crate::flow::item_row::ItemRow;
 use crate::flow::record::{ItemCounts, StepError, StepRecord, StepStatus};
-use crate::flow::view::{ItemRow, ItemsView, StepView};
+use crate::flow::view::{ItemsView, StepView};
 use crate::question::{StepQuestion, WaitingCall};
 use crate::state::State;
 
@@ -95,7 +96,8 @@ fn hidden_label(label: Option<String>, redact: &Redaction) -> Option<String> {
     label.map(|label| redact.text(&label).into_owned())
 }
 
-fn shown_row(row: ItemRow, redact: &Redaction) -> ItemRow {
+/// An item with its secrets hidden.
+pub fn shown_row(row: ItemRow, redact: &Redaction) -> ItemRow {
     ItemRow {
         label: hidden_label(row.label, redact),
         item: row.item.map(|item| redact.value(&item)),

@@ -124,10 +124,16 @@ impl Pieces {
         self.block((&lead, INDENT + 2), &text, Some(Tone::Bold), "")
     }
 
-    /// A remark of the driver: a retried request to the model.
+    /// A warning: a request to the model that is retried, a call that failed.
     pub fn remark(&self, text: &str) -> String {
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Warn, "!"));
         self.block((&lead, INDENT + 2), &escape::terminal(text), Some(Tone::Warn), "")
+    }
+
+    /// A fact about what happened that is no warning: who decided, which run it was.
+    pub fn note(&self, text: &str) -> String {
+        let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Dim, "·"));
+        self.block((&lead, INDENT + 2), &escape::terminal(text), Some(Tone::Dim), "")
     }
 
     /// The start of the run.
@@ -263,7 +269,7 @@ impl Pieces {
 pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String {
     let pieces = Pieces { look, shorten: false };
     let mut shown = pieces.header(about.loop_name, &[&result.run_id, about.model, &result.started_at], about.objective);
-    shown.extend(result.fork_of.iter().map(|fork| pieces.remark(&fork.sentence())));
+    shown.extend(result.fork_of.iter().map(|fork| pieces.note(&fork.sentence())));
     shown.push('\n');
     let trace = result.trace.as_deref().unwrap_or_default();
     shown.push_str(&iterations(&pieces, result, trace));
@@ -272,7 +278,7 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
         shown.push_str(&step_line(&pieces, record));
     }
     for record in decisions_about_no_call(result) {
-        shown.push_str(&pieces.remark(&decision_sentence(record)));
+        shown.push_str(&pieces.note(&decision_sentence(record)));
     }
     let mut last = attempts(&pieces, result, |attempt| attempt > iteration);
     last.push_str(&remarks(&pieces, continuations_after(result, iteration..u32::MAX)));
@@ -339,7 +345,7 @@ fn call_and_observation(
         shown.push_str(&pieces.call(action, input));
         shown.push_str(&pieces.times(&times(entry)));
     }
-    shown.extend(decisions.map(|sentence| pieces.remark(&sentence)));
+    shown.extend(decisions.map(|sentence| pieces.note(&sentence)));
     shown.extend(call_attempts(entry).map(|sentence| pieces.remark(&sentence)));
     if let Some(status) = entry.call_status {
         shown.push_str(&pieces.remark(call_sentence(status, &entry.attempts)));
@@ -352,7 +358,7 @@ fn call_and_observation(
         ShownObservation { whose: None, value: observation, success: entry.success, duration_ms: entry.duration_ms };
     shown.push_str(&pieces.observation(&observation));
     if let Some(run_id) = &entry.run_id {
-        shown.push_str(&pieces.remark(&format!("run {run_id}")));
+        shown.push_str(&pieces.note(&format!("run {run_id}")));
     }
     let detail = entry.error.as_ref().map(|fault| unsaid(entry.action.is_none(), &entry.thought, &fault.detail));
     if let Some(detail) = detail.filter(|detail| !detail.is_empty()) {

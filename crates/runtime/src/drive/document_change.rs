@@ -141,7 +141,7 @@ impl<'p> FoldedSide<'p> {
                     self.begun.insert(at.clone(), begun);
                 }
                 StepChange::Ended(record) => drop(self.begun.remove(&record.at)),
-                StepChange::Retried { .. } | StepChange::ItemsEnded { .. } => {}
+                StepChange::Retried { .. } | StepChange::ItemEnded { .. } | StepChange::ItemsEnded { .. } => {}
             }
         }
         Some(())

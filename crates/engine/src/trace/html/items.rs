@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::steps::{badge, card};
 use crate::decision::decision_record::DecisionRecord;
 use crate::flow::item_log::LoopItems;
-use crate::flow::view::ItemRow;
+use crate::flow::item_row::ItemRow;
 use crate::trace::decision::decision_sentence;
 use crate::trace::escape::{exact_html, html as escaped};
 use crate::trace::json::on_one_line;
