@@ -101,7 +101,10 @@ impl Asker<'_> {
         let waiting = result.pause.as_ref()?;
         self.surface.say("\n");
         // The steps of a workflow are decided one after the other.
-        let step = waiting.steps.first();
+        let step = waiting.steps.iter().find(|step| !step.question.kind.is_wait());
+        if step.map_or(pause.question.kind, |step| step.question.kind).is_wait() {
+            return None;
+        }
         let of_step = step.and_then(|step| as_call(step).or_else(|| step.calls.first().cloned()));
         let first = if step.is_some() { of_step.as_ref() } else { waiting.call.as_ref() };
         let at = step.map(|step| step.at.clone());

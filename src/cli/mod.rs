@@ -13,6 +13,7 @@ mod export;
 mod failure;
 mod fmt;
 mod follow;
+mod foreground_wait;
 mod fork;
 mod found_documents;
 mod import;

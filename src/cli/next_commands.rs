@@ -9,6 +9,7 @@ use crate::engine::question::{StepQuestion, WaitingCall};
 use crate::engine::reply::refusal::{ANSWERS, RefusalCause};
 use crate::engine::state::State;
 use crate::trace::steps::as_call;
+use crate::trace::units::rfc3339;
 use crate::trace::{Look, RunResult, Tone, escape};
 
 /// The most steps whose commands are listed.
@@ -171,6 +172,14 @@ impl NextCommands {
 
     fn decisions(&self, kind: Termination, result: &RunResult) -> Vec<(String, String)> {
         let steps = result.pause.as_ref().map_or(&[][..], |pause| pause.steps.as_slice());
+        if kind.is_wait() && !steps.is_empty() {
+            let first = steps.iter().min_by_key(|step| step.expires_at_ms).filter(|step| step.expires_at_ms.is_some());
+            let at = |step: &StepQuestion| format!("--at {} --approve", quoted(&step.at));
+            let after = first.and_then(|step| step.expires_at_ms).map(|at_ms| format!("after {}", rfc3339(at_ms)));
+            let go_on = (after.unwrap_or_else(|| "continue".to_owned()), self.command("resume", ""));
+            let end = first.map(|step| ("end the wait".to_owned(), self.command("resume", &at(step))));
+            return std::iter::once(go_on).chain(end).collect();
+        }
         if !steps.is_empty() {
             return steps.iter().take(MAX_STEPS).flat_map(|question| self.of_step(question, steps.len() > 1)).collect();
         }
@@ -185,12 +194,17 @@ impl NextCommands {
                 calls.iter().flat_map(|call| self.of_call(kind, call, several)).collect()
             }
             Termination::ModelError => vec![("resume".to_owned(), resume(""))],
+            Termination::Waiting => vec![("continue".to_owned(), resume(""))],
             _ => vec![("answer".to_owned(), resume("--answer \"...\""))],
         }
     }
 
     /// The commands that decide about a step of a workflow.
     fn of_step(&self, question: &StepQuestion, several: bool) -> Vec<(String, String)> {
+        if question.question.kind.is_wait() {
+            let end = self.command("resume", &format!("--at {} --approve", quoted(&question.at)));
+            return vec![(format!("end the wait {}", question.at), end)];
+        }
         let at = if several { format!("--at {} ", quoted(&question.at)) } else { String::new() };
         let calls: Vec<WaitingCall> = as_call(question).into_iter().chain(question.calls.iter().cloned()).collect();
         if !calls.is_empty() {

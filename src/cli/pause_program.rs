@@ -47,7 +47,8 @@ impl OnPauseArgs {
     pub async fn tell(&self, surface: &Surface, seen: &PauseSeen, program: &Program, state: &State) {
         let Some(named) = self.on_pause.as_deref().filter(|_| seen.0.load(Ordering::SeqCst)) else { return };
         let redact = Redaction::new(&program.project.redact);
-        let Some(paused) = PausedRun::of(state, &redact) else { return };
+        let paused = PausedRun::of(state, &redact).filter(|paused| !paused.pause.question.kind.is_wait());
+        let Some(paused) = paused else { return };
         let Ok(stdin) = json_line(&paused) else { return };
         let run = NamedProgram { program: named, argument: &paused.agent_run_id, stdin, at_most: longest() };
         let mut signals = Signals::new();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::foreground_wait;
 use super::interactive;
 use super::next_commands::NextCommands;
 use super::output::{Output, conclude, shown};
@@ -105,6 +106,7 @@ impl RunToDrive {
                 watched.drive(engine.resume(&program, &run_id, *resume, watched.watch())).await
             }
         };
+        finished = foreground_wait::in_foreground(&watched, &engine, &program, finished).await;
         if watch.interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
         }
@@ -211,6 +213,9 @@ async fn wait_for_launched(watched: &Watched, engine: &Engine, next: &dyn Fn(&st
 
 fn outcome(finished: &Finished, resume: &str) -> String {
     match finished.status() {
+        Status::Paused if finished.pause().is_some_and(|pause| pause.question.kind.is_wait()) => {
+            format!("waits for a time: {resume}")
+        }
         Status::Paused => format!("waits for a human: {resume}"),
         Status::Running | Status::Quarantined => format!("was stopped; resume it with: {resume}"),
         status => status.word().to_owned(),

@@ -120,7 +120,8 @@ pub fn is_for_crashes(decision: &ScenarioDecision) -> bool {
 /// Why it does not fit, in a sentence without a final stop.
 pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, String> {
     let waiting = waiting(state);
-    let Some(meant) = waiting.iter().find(|waiting| waiting.is_meant(decision)) else {
+    let find = |is_wait: bool| waiting.iter().find(|one| one.kind.is_wait() == is_wait && one.is_meant(decision));
+    let Some(meant) = find(false).or_else(|| find(true)) else {
         let names: Vec<String> = waiting.iter().map(WaitingQuestion::words).collect();
         return Err(format!("the run waits for something else: {}", names.join(", ")));
     };
@@ -153,6 +154,17 @@ pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, 
     let by = decision.by.clone().unwrap_or_else(|| "scenario".to_owned());
     let decided = written.read(DecisionSyntax::Fields, Some(by), DecisionRights::All)?;
     Ok(Answered::Resume(Box::new(Resume { decided, ..Resume::default() })))
+}
+
+/// When a run that waits for a time continues by itself, in milliseconds since 1970; none when it waits for a human, or when
+/// the next decision of the scenario is about the wait.
+pub fn wait_ends_at_ms(state: &State, next: Option<&ScenarioDecision>) -> Option<i64> {
+    let Phase::Paused { pause, .. } = &state.phase else { return None };
+    let is_named = |decision: &ScenarioDecision| decision.about.is_some() || decision.at.is_some();
+    let is_ended = next
+        .filter(|next| is_named(next))
+        .is_some_and(|next| waiting(state).iter().any(|waiting| waiting.is_meant(next)));
+    due_at_ms(state).filter(|_| pause.question.kind.is_wait() && !is_ended)
 }
 
 /// What is decided about a call whose outcome a crash left open: what the scenario says, or else that it happened as it

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::decisions::{Answered, after_crash, answered, is_for_crashes};
+use super::decisions::{Answered, after_crash, answered, is_for_crashes, wait_ends_at_ms};
 use super::journal::{CrashPoint, StoppableJournal};
 use super::judge::Failure;
 use super::story::{Journals, RunStory, StoryPause};
@@ -174,7 +174,8 @@ impl Performance<'_> {
     async fn perform(&mut self) -> Option<RunStory> {
         let mut engine = self.engine();
         let program = self.play.program;
-        let mut decisions = self.play.decisions.iter().enumerate().filter(|(_, decision)| !is_for_crashes(decision));
+        let decisions = self.play.decisions.iter().enumerate().filter(|(_, decision)| !is_for_crashes(decision));
+        let mut decisions = decisions.peekable();
         // The last decision, and the pause that it was for: one that was not stored is given again.
         let mut given: Option<(usize, Phase)> = None;
         let mut resume: Option<Resume> = None;
@@ -214,6 +215,11 @@ impl Performance<'_> {
                 resume = Some(decided);
                 continue;
             }
+            if let Some(at_ms) = wait_ends_at_ms(&state, decisions.peek().map(|(_, decision)| *decision)) {
+                self.skip_until(at_ms).await;
+                resume = Some(Resume::default());
+                continue;
+            }
             let again = given.as_ref().filter(|(_, pause)| *pause == state.phase && self.stored.is_some());
             let again = again.and_then(|(index, _)| Some((*index, self.play.decisions.get(*index)?)));
             let Some((index, decision)) = again.or_else(|| decisions.next()) else { break };
@@ -221,8 +227,7 @@ impl Performance<'_> {
             match answered(decision, &state) {
                 Ok(Answered::Resume(decided)) => resume = Some(*decided),
                 Ok(Answered::Expires(at_ms)) => {
-                    let left = u64::try_from(at_ms.saturating_sub(clock::wall_ms())).unwrap_or_default();
-                    simulated::skip(std::time::Duration::from_millis(left), self.play.plan.is_live).await;
+                    self.skip_until(at_ms).await;
                     resume = Some(Resume::default());
                 }
                 Err(why) => {
@@ -235,6 +240,12 @@ impl Performance<'_> {
             self.faults.push(PlayError::UnusedDecisions(index));
         }
         self.story(&engine).await
+    }
+
+    /// Nothing happens until this moment, in milliseconds since 1970.
+    async fn skip_until(&self, at_ms: i64) {
+        let left = u64::try_from(at_ms.saturating_sub(clock::wall_ms())).unwrap_or_default();
+        simulated::skip(std::time::Duration::from_millis(left), self.play.plan.is_live).await;
     }
 
     /// Drives the runs that the run started without waiting for them, and that died with their driver: as the queue of a

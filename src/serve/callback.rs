@@ -284,8 +284,9 @@ impl Callbacks {
             return Ok(());
         }
         let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
-        // A model that can't be reached is asked again without a human.
-        if run.status == Status::Paused && run.termination == Some(Termination::ModelError) {
+        // A model that can't be reached is asked again without a human, and a wait ends by itself.
+        let needs_no_human = |kind: Termination| kind == Termination::ModelError || kind.is_wait();
+        if run.status == Status::Paused && run.termination.is_some_and(needs_no_human) {
             return Ok(());
         }
         let folded = self.folded(run_id).await?;

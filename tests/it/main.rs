@@ -16,6 +16,7 @@ mod check_hostile;
 mod cluster;
 mod crash;
 mod crash_nested;
+mod crash_wait;
 mod crash_workflow;
 mod crash_workflow_step;
 mod crash_workflow_tool;

@@ -116,6 +116,8 @@ pub enum Progress {
     Uncertain(Doubt),
     /// A human must decide.
     Asks(AskedFor),
+    /// It waits for no human.
+    Waits(AwaitedTime),
     /// It ended, or was not made because it is not allowed.
     Done {
         /// Its result.
@@ -123,6 +125,13 @@ pub enum Progress {
         /// Its time in milliseconds.
         duration_ms: u64,
     },
+}
+
+/// A time that a step waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AwaitedTime {
+    /// In milliseconds since 1970.
+    pub until_ms: i64,
 }
 
 /// Why nobody knows whether a call happened.
@@ -205,15 +214,24 @@ impl Progress {
         match self {
             Self::Requested => true,
             Self::Asks(AskedFor::Subrun(wait)) => !wait.is_open(),
-            Self::Held | Self::Uncertain(_) | Self::Asks(_) | Self::Done { .. } => false,
+            Self::Held | Self::Uncertain(_) | Self::Asks(_) | Self::Waits(_) | Self::Done { .. } => false,
         }
     }
 
     /// Whether a human must decide about it.
     pub fn waits_for_human(&self) -> bool {
         match self {
-            Self::Asks(AskedFor::Subrun(wait)) => wait.is_open(),
+            Self::Asks(AskedFor::Subrun(wait)) => wait.is_open() && !wait.asks.question.kind.is_wait(),
             Self::Uncertain(_) | Self::Asks(_) => true,
+            Self::Held | Self::Requested | Self::Waits(_) | Self::Done { .. } => false,
+        }
+    }
+
+    /// Whether it waits for something outside of its run: a human, or a time.
+    pub fn waits(&self) -> bool {
+        match self {
+            Self::Asks(AskedFor::Subrun(wait)) => wait.is_open(),
+            Self::Uncertain(_) | Self::Asks(_) | Self::Waits(_) => true,
             Self::Held | Self::Requested | Self::Done { .. } => false,
         }
     }
@@ -247,16 +265,17 @@ impl Progress {
         }
     }
 
-    /// Until when a human can decide, in milliseconds since 1970: about the call or the form itself.
+    /// Until when a human can decide, in milliseconds since 1970: about the call or the form itself; or until when it waits.
     pub fn expires_at_ms(&self) -> Option<i64> {
         match self {
+            Self::Waits(AwaitedTime { until_ms }) => Some(*until_ms),
             Self::Asks(AskedFor::Approval(awaited)) => awaited.expires_at_ms,
             Self::Asks(AskedFor::Form { expires_at_ms }) => *expires_at_ms,
             _ => None,
         }
     }
 
-    /// Whether nobody decided in time.
+    /// Whether nobody decided in time, or its wait is over.
     pub fn is_expired(&self, now_ms: i64) -> bool {
         self.expires_at_ms().is_some_and(|at_ms| at_ms <= now_ms)
     }
@@ -267,6 +286,7 @@ impl Progress {
             Self::Uncertain(_) => Some(Termination::Uncertain),
             Self::Asks(AskedFor::Approval(_) | AskedFor::Consent { .. }) => Some(Termination::Approval),
             Self::Asks(AskedFor::Form { .. }) => Some(Termination::Human),
+            Self::Waits(_) => Some(Termination::Waiting),
             Self::Held | Self::Requested | Self::Asks(AskedFor::Subrun(_)) | Self::Done { .. } => None,
         }
     }
@@ -304,6 +324,8 @@ pub(super) enum Conclusion {
         /// What a no does.
         on_rejected: OnRejected,
     },
+    /// It waits no longer.
+    Waited,
     /// The call may not be made.
     Denied {
         /// Why not.
@@ -478,6 +500,7 @@ impl<A: Address> Operation<A> {
             (Progress::Asks(AskedFor::Form { .. }), Decision::Answer(answer)) => {
                 AfterDecision::End(Conclusion::Form(form.values(answer).unwrap_or_default()))
             }
+            (Progress::Waits(_), Decision::Approve) => AfterDecision::End(Conclusion::Waited),
             (_, Decision::Answer(text)) => AfterDecision::End(Conclusion::Answer(text.clone())),
             (_, Decision::Deny(reason)) => AfterDecision::End(Conclusion::Denied { reason: reason.clone() }),
             (_, Decision::Happened(value)) => AfterDecision::End(Conclusion::Happened(value.clone())),

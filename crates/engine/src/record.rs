@@ -141,7 +141,7 @@ impl TraceEntry {
                 };
                 (Some(status), Value::Null, None, 0)
             }
-            Progress::Asks(_) | Progress::Held => return None,
+            Progress::Asks(_) | Progress::Waits(_) | Progress::Held => return None,
         };
         Some(Self {
             iteration: turn.iteration,

@@ -1,4 +1,4 @@
-//! When a run that waits for a human stops waiting by itself.
+//! When a run that waits stops waiting by itself.
 
 use super::operation::OpenStep;
 use super::outcome::Termination;
@@ -7,7 +7,7 @@ use super::state::{Phase, State};
 /// When what a run waits for expires, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DueTimes {
-    /// The earliest of its own approvals and forms.
+    /// The earliest of its own approvals, forms and waits.
     pub own: Option<i64>,
     /// The earliest of those of its sub-runs.
     pub below: Option<i64>,

@@ -110,6 +110,8 @@ fn of(part: &CoveragePart) -> Vec<CoveragePoint> {
     let program = &part.program;
     let mut found = Vec::new();
     let is_judged = |ending: &Termination| match ending {
+        // A step that waits is a point of its own.
+        Termination::Waiting => false,
         Termination::Context | Termination::Uncertain | Termination::Cancelled => false,
         // Without a time of its own, a workflow has days.
         Termination::Timeout if program.is_flow() => program.timeout_ms != flow::TIMEOUT_MS,
@@ -176,6 +178,7 @@ fn of_step(part: &CoveragePart, placed: &PlacedStep, step: &FlowStep, found: &mu
             let fails = foreach.failure_strategy == FailureStrategy::StopOnError || foreach.max_failures.is_some();
             std::iter::once(CoverageOutcome::Runs).chain(fails.then_some(CoverageOutcome::Fails)).collect()
         }
+        StepAction::Wait(_) => vec![CoverageOutcome::Runs],
         StepAction::Approval(_) => vec![CoverageOutcome::IsApproved, CoverageOutcome::IsDenied],
         StepAction::Form(form) => std::iter::once(CoverageOutcome::IsFilledIn)
             .chain(form.ttl_ms.map(|_| CoverageOutcome::Expires))

@@ -23,6 +23,8 @@ pub(super) struct DatedDecision {
 pub(super) fn decisions(state: &State, event: &Event, is_root: bool) -> Vec<DatedDecision> {
     let dated = |decision| DatedDecision { wall_ms: event.at.wall_ms, decision };
     match &event.kind {
+        // A wait that is over needs no decision.
+        EventKind::ApprovalExpired if only_waits_end(state, event.at.wall_ms) => Vec::new(),
         EventKind::ApprovalExpired => {
             vec![dated(ScenarioDecision { expires: Some(true), ..ScenarioDecision::default() })]
         }
@@ -45,6 +47,12 @@ pub(super) fn decisions(state: &State, event: &Event, is_root: bool) -> Vec<Date
         }
         _ => Vec::new(),
     }
+}
+
+/// Whether all that is over by this time are waits: the play comes to their ends by itself.
+fn only_waits_end(state: &State, now_ms: i64) -> bool {
+    let mut over = state.open_steps().into_iter().filter(|open| open.progress.is_expired(now_ms)).peekable();
+    over.peek().is_some() && over.all(|open| matches!(open.progress, Progress::Waits(_)))
 }
 
 /// A decision in the words of a scenario; none about a call of unknown outcome, which has an outcome when it is played.

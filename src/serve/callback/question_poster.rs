@@ -133,7 +133,8 @@ pub(super) fn question_keys(state: &State) -> Vec<(String, String)> {
         let key = format!("{at} {hash:?} {run_pause:?} {} {decided} {ends}", calls.join(" "));
         (at, key)
     };
-    waiting_steps(state).into_iter().map(key).collect()
+    let asks_human = |question: &StepQuestion| !question.question.kind.is_wait();
+    waiting_steps(state).into_iter().filter(asks_human).map(key).collect()
 }
 
 /// What names a question that was posted while other steps were under way, in the place of the hash of a token.

@@ -13,7 +13,7 @@ export function field(label, kind, value = "") {
   return [el("label", {}, label, input), input];
 }
 
-export const titles = { model_error: "The model can't be reached", human: "A question", stuck: "The run repeats itself", approval: "Wants your approval", uncertain: "Did it happen?" };
+export const titles = { model_error: "The model can't be reached", human: "A question", stuck: "The run repeats itself", approval: "Wants your approval", uncertain: "Did it happen?", waiting: "Waits for a time" };
 
 export function answer(pause, send, fault) {
   const [label, input] = field(pause.kind === "stuck" ? "What should it do instead?" : "Your answer", "textarea");
@@ -151,6 +151,7 @@ function deciding(question, send, fault) {
   const call = { ...question, place: at, note: "with exactly this input", why: "Why not" };
   if (form) return [afterNo(question), form(call, resume, fault)];
   if (question.kind === "model_error") return el("div", { class: "buttons" }, button("Retry", "first", () => resume(`"retry":true,${at}`)));
+  if (question.kind === "waiting") return el("div", { class: "buttons" }, button("End the wait", "", () => resume(`"approve":true,${at}`)));
   return answer(question, (members) => resume(`${members},${at}`), fault);
 }
 
@@ -162,9 +163,10 @@ export function questions(section, view, post, link) {
   const asked = view.questions || [];
   const known = new Map(Array.from(section.querySelectorAll(".question-of"), (one) => [one.dataset.key, one]));
   if (!section.querySelector(".asked")) {
-    fill(section, el("h2", {}, "Waits for a human"), el("p", { class: "meta" }), el("div", { hidden: "" }), el("div", { class: "asked" }));
+    fill(section, el("h2", {}), el("p", { class: "meta" }), el("div", { hidden: "" }), el("div", { class: "asked" }));
   }
-  const [, note, part, list] = section.children;
+  const [title, note, part, list] = section.children;
+  fill(title, asked.every((question) => question.kind === "waiting") ? "Waits for a time" : "Waits for a human");
   const left = view.waiting - asked.length;
   fill(note, view.waiting > 1 ? `${count(view.waiting, "step")} wait${left > 0 ? `; these are the first ${asked.length}` : ""}` : "");
   const isTable = table(part, asked, post.all, link);

@@ -118,6 +118,7 @@ mod trace_items;
 mod trace_iteration;
 mod trace_page;
 mod unanswered;
+mod waits;
 mod whole_answers;
 mod whole_data;
 mod window;

@@ -81,6 +81,7 @@ mod steps;
 mod tokens;
 mod too_much;
 mod tool_outcomes;
+mod waits;
 mod who;
 mod workflow_tools;
 mod workflows;

@@ -244,6 +244,8 @@ fn result_of(conclusion: Conclusion) -> ToolResult {
             true => ToolResult::Ok(Value::Bool(true)),
             false => denied(reason.as_deref()),
         },
+        // Only steps wait for a time.
+        Conclusion::Waited => ToolResult::Ok(Value::Null),
         Conclusion::Denied { reason } => denied(reason.as_deref()),
         Conclusion::Happened(value) => ToolResult::Ok(value),
         Conclusion::Failed(message) => ToolResult::failed(message),

@@ -39,6 +39,7 @@ pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), R
         (Termination::Human | Termination::Stuck, Decision::Answer(_))
         | (Termination::Approval, Decision::Approve | Decision::Deny(_) | Decision::Edit(_))
         | (Termination::Uncertain, Decision::Retry | Decision::Happened(_) | Decision::Failed(_))
+        | (Termination::Waiting, Decision::Approve)
         | (Termination::ModelError, Decision::Retry) => Ok(()),
         (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
         (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
@@ -46,6 +47,7 @@ pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), R
             let why = "the run waits to hear whether a call happened: say what it gave, that it failed, or repeat it";
             Err(Refused::new(why))
         }
+        (Termination::Waiting, _) => Err(Refused::new("the step waits for a time: approve ends the wait")),
         (Termination::ModelError, _) => Err(Refused::new("the run waits for its model: retry")),
         _ => Err(Refused::new("the run waits for no human")),
     }

@@ -10,6 +10,7 @@ use super::progress::{Current, FailedRun, StepChange, StepFault, StepFrame, Stop
 use super::record::{StepRecord, StepStatus};
 use super::scope::scope;
 use super::step_start::{BeginFault, ChosenStep, Opened};
+use super::wait;
 use crate::address::StepAddress;
 use crate::budget;
 use crate::effect::{Effect, Effects};
@@ -220,6 +221,7 @@ impl<'p> Advance<'p> {
         };
         frame.ran = true;
         let at = list.address(&step.name);
+        let is_over = matches!(&opened, Opened::Step { progress, .. } if wait::is_over(progress, self.now.wall_ms));
         frame.current = match opened {
             Opened::Items(items) => {
                 for taken in &mut self.around {
@@ -250,6 +252,10 @@ impl<'p> Advance<'p> {
                 }))
             }
         };
+        if is_over && let Current::Open(open) = &frame.current {
+            let end = StepEnd::of(open, Ok(wait::output(&open.input, false).into()));
+            self.ended(list, step, frame, end);
+        }
     }
 
     /// The step that runs, by the filters, and what it is given; none when no step runs.
@@ -284,6 +290,7 @@ impl<'p> Advance<'p> {
             StepAction::React(react) => self.react(react, scope),
             StepAction::Foreach(foreach) => self.take_items(foreach, list.address(&step.name), scope),
             StepAction::Approval(approval) => self.approval(approval, scope),
+            StepAction::Wait(wait) => self.wait(wait, scope),
             StepAction::Form(form) => {
                 let ttl_ms = form.ttl_ms;
                 let expires_at_ms = ttl_ms.map(|ttl_ms| self.now.wall_ms.saturating_add_unsigned(ttl_ms));

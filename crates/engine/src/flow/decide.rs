@@ -8,6 +8,7 @@ use super::end::{StepEnd, StepOutput};
 use super::outcome::{StepTarget, at_step};
 use super::progress::{Current, FlowProgress, StepFault};
 use super::question::meant;
+use super::wait;
 use crate::address::{StepAddress, split_address};
 use crate::decision::decision_record::{ApprovalCount, DecisionRecord};
 use crate::effect::{Effect, Effects, Refused};
@@ -148,9 +149,11 @@ fn apply(
             }
             AfterDecision::Wait => {}
             AfterDecision::End(conclusion) => {
+                let rests = conclusion == Conclusion::Waited && list.of.is_some();
                 let outcome = outcome_of(conclusion, &open.input, &open.address);
                 let end = StepEnd::of(open, outcome);
                 advance.ended(list, step, frame, end);
+                frame.rests = rests;
             }
         }
     });
@@ -170,6 +173,7 @@ fn outcome_of(conclusion: Conclusion, input: &Value, at: &str) -> Result<StepOut
             (false, OnRejected::Stop) => Err(StepFault::new("rejected", rejected(reason.as_deref()), at)),
             _ => Ok(approval_output(approved, comment, input)),
         },
+        Conclusion::Waited => Ok(wait::output(input, true).into()),
         Conclusion::Denied { reason } => Err(StepFault::new("rejected", rejected(reason.as_deref()), at)),
         Conclusion::Happened(value) => Ok(StepOutput::from(value)),
         Conclusion::Failed(message) => Err(StepFault::new("call_failed", message, at)),

@@ -243,5 +243,8 @@ fn write(step: &FlowStep, frame: &mut StepFrame, output: StepOutput) {
     if let Some(key) = &step.output_key {
         frame.keys.insert(key.clone(), value.clone());
     }
-    frame.last = Some(value);
+    // A wait is between two steps: what the list gives stays what the step before it gave.
+    if !matches!(step.action, StepAction::Wait(_)) {
+        frame.last = Some(value);
+    }
 }

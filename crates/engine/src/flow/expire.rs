@@ -1,9 +1,10 @@
-//! Nobody decided in time about steps that wait: also while other steps are under way.
+//! Nobody decided in time about steps that wait, or their wait is over: also while other steps are under way.
 
 use super::advanced;
 use super::end::StepEnd;
 use super::outcome::{StepTarget, at_step};
 use super::progress::{Current, StepFault};
+use super::wait;
 use crate::address::StepAddress;
 use crate::decision::decision_record::DecisionRecord;
 use crate::effect::{Effect, Effects, Refused};
@@ -13,7 +14,7 @@ use crate::state::{FlowState, Phase};
 use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::program::flow::FlowProgram;
 
-/// Nobody decided in time: about a call, a form, or what the run of a step asks. Such a run is resumed, and what it asks
+/// Nobody decided in time: about a call, a form, or what the run of a step asks. Or a wait is over. Such a run is resumed, and what it asks
 /// expires there.
 ///
 /// # Errors
@@ -31,7 +32,7 @@ pub(super) fn expired(program: &FlowProgram, state: &mut FlowState) -> Result<Ef
     let below: Vec<StepAddress> = open.iter().copied().filter(is_due_below).map(|open| open.address.clone()).collect();
     let due: Vec<StepAddress> = open.into_iter().filter(is_due).map(|open| open.address.clone()).collect();
     if due.is_empty() && below.is_empty() {
-        return Err(Refused::new("no approval and no form of the run has expired"));
+        return Err(Refused::new("no approval and no form of the run has expired, and no wait of it is over"));
     }
     let pause = state.pauses;
     state.interrupted = false;
@@ -44,6 +45,12 @@ pub(super) fn expired(program: &FlowProgram, state: &mut FlowState) -> Result<Ef
         for at in &due {
             at_step(advance, progress, StepTarget::at(at), &mut |advance, list, step, frame| {
                 let Current::Open(open) = &mut frame.current else { return };
+                if matches!(open.progress, Progress::Waits(_)) {
+                    let end = StepEnd::of(open, Ok(wait::output(&open.input, false).into()));
+                    advance.ended(list, step, frame, end);
+                    frame.rests = list.of.is_some();
+                    return;
+                }
                 let Some(on_expiry) = open.expire(now_ms) else { return };
                 let record = DecisionRecord::of_expiry(now_ms, pause, on_expiry);
                 records.push(open.address.in_record(record));

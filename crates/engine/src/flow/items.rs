@@ -14,7 +14,7 @@ use crate::header::RunHeader;
 use loopctl_lang::language::foreach::{FailureStrategy, OnItemPause};
 use loopctl_lang::program::flow::Foreach;
 
-/// The most items of a loop that wait for a human at the same time.
+/// The most items of a loop that wait for a human, or for a time, at the same time.
 const MAX_WAITING: usize = 1_000;
 /// The most failed items that the counts list.
 const MAX_LISTED: usize = 1_000;
@@ -54,8 +54,17 @@ impl<'p> Advance<'p> {
         let was_blocked = self.blocked;
         self.blocked |= items.stopped;
         self.around.push(TakenItems { count: items.taken, most: foreach.max_items, over: None });
-        for index in items.open.keys().copied().collect::<Vec<_>>() {
+        let gives_away = foreach.on_pause == OnItemPause::GoOn;
+        let is_at_rest = |index: &u32| gives_away && items.open.get(index).is_some_and(rests);
+        let (rest, active): (Vec<u32>, Vec<u32>) = items.open.keys().copied().partition(is_at_rest);
+        for index in active {
             self.item(foreach, items, index, names);
+        }
+        // Those whose waits are over come before items that have not begun.
+        for index in rest {
+            if has_place(foreach, items) {
+                self.item(foreach, items, index, names);
+            }
         }
         while !items.stopped
             && self.around.last().is_none_or(|taken| taken.over.is_none())
@@ -90,14 +99,8 @@ impl<'p> Advance<'p> {
         if self.blocked || self.stopping.is_some() || !has_more(items) {
             return false;
         }
-        let most = usize::try_from(foreach.max_concurrency).unwrap_or(usize::MAX);
-        match foreach.on_pause {
-            OnItemPause::Wait => items.open.len() < most,
-            OnItemPause::GoOn => {
-                let waiting = items.open.values().filter(|frame| only_waits(frame)).count();
-                waiting < MAX_WAITING && items.open.len() - waiting < most
-            }
-        }
+        let waiting = || items.open.values().filter(|frame| only_waits(frame)).count();
+        has_place(foreach, items) && (foreach.on_pause == OnItemPause::Wait || waiting() < MAX_WAITING)
     }
 
     fn frame_of(&self, foreach: &Foreach, items: &ItemsState, index: u32, names: &[&Map<String, Value>]) -> StepFrame {
@@ -116,6 +119,7 @@ impl<'p> Advance<'p> {
     /// Advances one item, and takes its outcome if it ended.
     fn item(&mut self, foreach: &'p Foreach, items: &mut ItemsState, index: u32, names: &[&Map<String, Value>]) {
         let Some(frame) = items.open.get_mut(&index) else { return };
+        frame.rests &= self.blocked || self.stopping.is_some();
         let list = StepList::of_item(foreach, &items.at, index, frame);
         let Some(end) = self.list(&list, frame, names) else { return };
         let Some(frame) = items.open.remove(&index) else { return };
@@ -254,11 +258,28 @@ fn has_more(items: &ItemsState) -> bool {
     !items.again.is_empty() || items.next < items.count
 }
 
-/// Whether an item waits for a human, and for nothing else.
+/// Whether a loop has a place for one more item.
+fn has_place(foreach: &Foreach, items: &ItemsState) -> bool {
+    let most = usize::try_from(foreach.max_concurrency).unwrap_or(usize::MAX);
+    let has_none = |frame: &&StepFrame| foreach.on_pause == OnItemPause::GoOn && only_waits(frame);
+    items.open.len() - items.open.values().filter(has_none).count() < most
+}
+
+/// Whether the wait of an item is over, or of one in it, and nothing else of it is under way. Loops are at most three deep:
+/// the recursion ends.
+fn rests(frame: &StepFrame) -> bool {
+    match &frame.current {
+        Current::Items(items) => only_waits(frame) && items.open.values().any(rests),
+        _ => frame.rests,
+    }
+}
+
+/// Whether an item waits for a human or a time, or rests after that, and does nothing else.
 fn only_waits(frame: &StepFrame) -> bool {
     match &frame.current {
+        _ if frame.rests => true,
         Current::Idle => false,
-        Current::Open(open) => open.progress.waits_for_human(),
+        Current::Open(open) => open.progress.waits(),
         Current::Items(items) => !items.open.is_empty() && items.open.values().all(only_waits),
     }
 }

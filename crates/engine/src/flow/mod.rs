@@ -28,6 +28,7 @@ mod step_start;
 #[cfg(test)]
 mod tests;
 pub mod view;
+mod wait;
 mod waiting;
 
 use std::mem;
@@ -43,10 +44,10 @@ use super::continuation;
 use super::decision::consent;
 use super::effect::{Effects, Refused};
 use super::event::{Cancelled, Decided, Event, EventKind, ReadFile, Started};
-use super::operation::OpenStep;
 use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use super::question::Question;
 use super::state::{FlowState, Phase, RunHeader};
+use super::timestamp::rfc3339;
 use loopctl_lang::program::file_value::{self, FileValue, FileValues};
 use loopctl_lang::program::flow::FlowProgram;
 
@@ -281,7 +282,7 @@ fn settle(program: &FlowProgram, state: &mut FlowState, end: Option<ListEnd>) {
                 fail(state, Termination::Budget, "budget", "the run's budget is spent".to_owned(), None);
             }
             Some(Stopping::Interrupt) => state.phase = Phase::Stepping,
-            None => wait(state),
+            None => pause(state),
         },
     }
     if matches!(state.phase, Phase::Ended(_)) {
@@ -289,10 +290,9 @@ fn settle(program: &FlowProgram, state: &mut FlowState, end: Option<ListEnd>) {
     }
 }
 
-/// The run waits for humans. A pause with the same questions stays the same.
-fn wait(state: &mut FlowState) {
-    let waiting: Vec<&OpenStep> =
-        state.progress.open().into_iter().filter(|open| open.progress.waits_for_human()).collect();
+/// The run waits: for humans, or for a time where no step asks one. A pause with the same questions stays the same.
+fn pause(state: &mut FlowState) {
+    let waiting = waiting::first_in_question(state.progress.open());
     let asked: Vec<String> = waiting.iter().map(|open| open.address.to_string()).collect();
     if let Phase::Paused { pause, .. } = &state.phase
         && pause.steps == asked
@@ -311,7 +311,9 @@ fn wait(state: &mut FlowState) {
         }
         several => {
             let kind = several.first().map_or(Termination::Human, |step| step.question.kind);
-            Question::new(kind, format!("{} steps wait: {}", several.len(), listed(&asked)))
+            let until = several.iter().filter(|_| kind.is_wait()).filter_map(|step| step.expires_at_ms).min();
+            let until = until.map(|at_ms| format!(", the first until {}", rfc3339(at_ms))).unwrap_or_default();
+            Question::new(kind, format!("{} steps wait: {}{until}", several.len(), listed(&asked)))
         }
     };
     let pause = Pause { steps: asked, asks, ..*state.new_pause(question, Vec::new()) };

@@ -108,6 +108,9 @@ pub struct StepFrame {
     pub fault: Option<StepFault>,
     /// Its loops that ended although items of them failed, by the number of the step: these items may run again.
     pub kept: BTreeMap<usize, Box<ItemsState>>,
+    /// Whether the wait of its item is over, and no step of it began since: it may have to get back a place that it gave
+    /// away.
+    pub rests: bool,
     /// The steps before this number have ended: of them, only loops that are kept run again.
     pub done: usize,
 }

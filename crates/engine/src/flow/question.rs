@@ -22,7 +22,9 @@ pub(crate) fn meant<'q>(waiting: &'q [StepQuestion], decided: &Decided) -> Resul
             };
             waiting.iter().filter(asks).collect()
         }
-        (None, None) => waiting.iter().collect(),
+        // A wait that nobody names is meant where no human is asked.
+        (None, None) if waiting.iter().all(|question| question.question.kind.is_wait()) => waiting.iter().collect(),
+        (None, None) => waiting.iter().filter(|question| !question.question.kind.is_wait()).collect(),
     };
     match (matching.as_slice(), &decided.at, &decided.hash) {
         ([], Some(at), _) => Err(Refused::new(format!("no step waits at `{at}`; what waits: {}", names()))),

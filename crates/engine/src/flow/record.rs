@@ -70,7 +70,7 @@ pub enum StepStatus {
     Pending,
     /// It is under way.
     Running,
-    /// It waits for a human.
+    /// It waits: for a human, or for a time.
     Waiting,
     /// It was under way when its run was killed or stopped: it may have happened.
     Uncertain,

@@ -33,7 +33,7 @@ impl<'r> StepSurroundings<'r> {
             Progress::Uncertain(_) => StepStatus::Uncertain,
             progress if progress.is_under_way() && !self.is_driven => StepStatus::Uncertain,
             _ if self.is_over => StepStatus::Cancelled,
-            progress if progress.waits_for_human() => StepStatus::Waiting,
+            progress if progress.waits() => StepStatus::Waiting,
             _ => StepStatus::Running,
         }
     }

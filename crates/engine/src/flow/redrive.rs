@@ -101,6 +101,7 @@ pub(super) fn limits_raised(
 /// Has what failed in a list of steps begin again. Loops are at most three deep: the recursion ends.
 fn revive(frame: &mut StepFrame) {
     frame.fault = None;
+    frame.rests = false;
     if let Current::Items(items) = &mut frame.current {
         revive_items(items);
     }

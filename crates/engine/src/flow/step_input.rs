@@ -3,17 +3,19 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::advance::{Advance, TakenItems};
 use super::progress::{ItemsState, StepFault};
 use super::step_start::{BeginFault, Opened};
 use crate::decision::awaited_approval::AwaitedApproval;
-use crate::operation::{AskedFor, Progress};
+use crate::operation::{AskedFor, AwaitedTime, Progress};
 use crate::prompt;
+use crate::timestamp::rfc3339;
 use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, FormStep, ReactStep};
 use loopctl_lang::program::form::{FieldFault, FormAsks, FormFault};
 use loopctl_lang::program::reference::{Field, Scope, Unresolved};
+use loopctl_lang::program::wait::WaitStep;
 use loopctl_lang::program::{Tool, schema};
 
 /// What a call is of.
@@ -124,6 +126,14 @@ impl Advance<'_> {
             since_ms: self.now.wall_ms,
             ..ItemsState::default()
         })))
+    }
+
+    /// Until when a step waits.
+    pub fn wait(&self, wait: &WaitStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+        let written = wait.value().resolve(scope).map_err(|unresolved| self.missing(&unresolved))?;
+        let until_ms = wait.until_ms(&written, self.now.wall_ms).map_err(|why| BeginFault::new("bad_wait", why))?;
+        let input = json!({ "until": rfc3339(until_ms) });
+        Ok(Opened::Step { input, progress: Progress::Waits(AwaitedTime { until_ms }) })
     }
 
     fn object(&self, fields: &[(String, Field)], scope: &Scope<'_>) -> Result<Value, BeginFault> {

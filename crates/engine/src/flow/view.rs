@@ -129,7 +129,7 @@ impl StepLog {
         let around = StepSurroundings::of(state, driven);
         let all = ListView { log: self, recorded: &state.progress.records, around, prefix: "", ended: None };
         let mut waits = state.progress.open();
-        waits.retain(|open| open.progress.waits_for_human() && !around.is_over);
+        waits.retain(|open| open.progress.waits() && !around.is_over);
         if let Some(at) = &self.at {
             waits.retain(|open| open.address.as_str() == *at || below(&open.address, at).is_some());
         }

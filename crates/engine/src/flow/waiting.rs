@@ -1,22 +1,23 @@
-//! What a workflow that waits for humans asks them.
+//! What a workflow that waits for humans asks them, and what else it waits for.
 
 use serde_json::{Map, Value};
 
 use crate::address::StepAddress;
 use crate::call_attempt::lost_answer;
 use crate::decision::form::FormRequest;
-use crate::operation::{AskedFor, Doubt, OpenStep, Progress};
+use crate::operation::{AskedFor, AwaitedTime, Doubt, OpenStep, Progress};
 use crate::outcome::Termination;
 use crate::question::WaitingCall;
 use crate::question::{Question, StepQuestion};
 use crate::state::{FlowState, Phase, RunHeader, State};
+use crate::timestamp::rfc3339;
 use loopctl_lang::language::step::OnRejected;
 use loopctl_lang::program::Program;
 use loopctl_lang::program::flow::FlowStep;
 use loopctl_lang::program::form::{AskedForm, answer_schema};
 
-/// The questions of the steps that wait for a human, in the order of their addresses: those of a workflow, or of the
-/// workflow below that a loop called.
+/// The questions of the steps that wait, in the order of their addresses: those of a workflow, or of the workflow below that
+/// a loop called. The kind of a question says whether a human is asked.
 pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
     match (state, &state.phase) {
         (State::Flow(state), _) => state.waiting_steps(),
@@ -29,24 +30,33 @@ pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
 }
 
 impl FlowState {
-    /// The questions of the steps that wait for a human, in the order of their addresses.
+    /// The questions of the steps that wait, in the order of their addresses.
     pub(super) fn waiting_steps(&self) -> Vec<StepQuestion> {
-        let waiting = self.progress.open().into_iter().filter(|open| open.progress.waits_for_human());
+        let waiting = self.progress.open().into_iter().filter(|open| open.progress.waits());
         waiting.flat_map(|open| questions(open, &self.header)).collect()
     }
 }
 
-/// The first step of a workflow that waits for a human.
+/// The first step of a workflow that waits: for a human, or for a time where no step asks one.
 pub fn first_waiting(state: &State) -> Option<&StepAddress> {
-    let open = state.as_flow()?.progress.open();
-    open.into_iter().find(|open| open.progress.waits_for_human()).map(|open| &open.address)
+    first_in_question(state.as_flow()?.progress.open()).first().map(|open| &open.address)
+}
+
+/// The steps that a pause is about: those that wait for a human; without one, those that wait for a time.
+pub(super) fn first_in_question(open: Vec<&OpenStep>) -> Vec<&OpenStep> {
+    let (asks, mut waits): (Vec<_>, Vec<_>) = open.into_iter().partition(|open| open.progress.waits_for_human());
+    if !asks.is_empty() {
+        return asks;
+    }
+    waits.retain(|open| open.progress.waits());
+    waits
 }
 
 /// The question of the first of these steps, alone: there may be many.
 pub fn first_question(state: &State) -> Option<String> {
     match (state, &state.phase) {
         (State::Flow(state), _) => {
-            let first = state.progress.open().into_iter().find(|open| open.progress.waits_for_human())?;
+            let first = *first_in_question(state.progress.open()).first()?;
             questions(first, &state.header).into_iter().next().map(|step| step.question.text)
         }
         (State::Loop(_), Phase::Paused { pause, .. }) => {
@@ -123,6 +133,15 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
                 },
             }
         }
+        Progress::Waits(AwaitedTime { until_ms }) => StepQuestion {
+            question: Question::new(
+                Termination::Waiting,
+                format!("The step `{}` waits until {}", open.address, rfc3339(*until_ms)),
+            ),
+            action_input: None,
+            expires_at_ms: Some(*until_ms),
+            ..plain
+        },
         Progress::Asks(AskedFor::Subrun(waits)) => StepQuestion {
             // What else the model said is shown with the run that asks.
             question: Question { context: None, stuck: None, ..waits.asks.question.clone() },

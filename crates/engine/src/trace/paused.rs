@@ -173,7 +173,9 @@ impl WaitingSteps {
         if !matches!(state.phase, Phase::Stepping) {
             return None;
         }
-        let questions = waiting_steps(state).into_iter().map(|question| shown_question(question, redact));
+        let asks_human = |question: &StepQuestion| !question.question.kind.is_wait();
+        let questions = waiting_steps(state).into_iter().filter(asks_human);
+        let questions = questions.map(|question| shown_question(question, redact));
         let steps: Vec<OpenStepQuestion> = questions.map(OpenStepQuestion::from).collect();
         Some(Self {
             agent_run_id: state.header.run_id.clone(),
@@ -196,7 +198,10 @@ impl PausedRun {
 
     /// A run in this state, without what the steps at these addresses ask; none when it does not wait.
     pub fn without(state: &State, redact: &Redaction, known: &BTreeSet<String>) -> Option<Self> {
-        let PauseView { number, question, call, mut calls, steps } = pause(state, redact)?;
+        let PauseView { number, question, call, mut calls, mut steps } = pause(state, redact)?;
+        if !question.kind.is_wait() {
+            steps.retain(|step| !step.question.kind.is_wait());
+        }
         if !steps.is_empty() {
             // They are listed with their steps.
             calls.clear();
@@ -255,6 +260,7 @@ fn open(call: WaitingCall, choices: &'static [&'static str]) -> OpenCall {
 fn choices(kind: Termination) -> &'static [&'static str] {
     match kind {
         Termination::Approval => &["approve", "deny", "edit"],
+        Termination::Waiting => &["approve"],
         Termination::Uncertain => &["happened", "fail", "retry"],
         Termination::ModelError => &["retry"],
         _ => &["answer"],

@@ -17,6 +17,7 @@ pub fn reason(termination: Termination) -> &'static str {
         Termination::Human => "a question for a human",
         Termination::Approval => "a call needs approval",
         Termination::Uncertain => "a call of unknown outcome",
+        Termination::Waiting => "a step waits for a time",
         Termination::Cancelled => "cancelled",
         Termination::StepFailed => "a step failed",
         Termination::Rejected => "a human did not approve",

@@ -63,6 +63,12 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
     const SHOWN: usize = 20;
     let mut shown = String::new();
     for question in steps.iter().take(SHOWN) {
+        if question.question.kind.is_wait() {
+            let until = question.expires_at_ms.map(rfc3339).unwrap_or_default();
+            let title = format!("The step {} waits until {until}", escape::line(&question.at));
+            let _ = writeln!(shown, "{}", look.paint(Tone::Bold, &title));
+            continue;
+        }
         let says = match question.question.kind {
             Termination::Approval => "needs an approval:",
             Termination::Uncertain => "was called, and it is not known whether it happened:",

@@ -18,6 +18,7 @@ use crate::language::action::Matcher;
 use crate::language::loop_document::LoopProperties;
 use crate::language::step::{Approval, OnRejected, Properties, TableOperation};
 use crate::language::tool::ActionTool;
+use crate::language::wait::{WAIT, Wait};
 use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
 use crate::program::condition::CompiledCondition;
 use crate::program::denial::{self, DenialRule, StepsAfterNo};
@@ -29,6 +30,7 @@ use crate::program::form::FormAsks;
 use crate::program::reference::{Field, as_path};
 use crate::program::schema::Schema;
 use crate::program::template::{Template, ValueEscape};
+use crate::program::wait::WaitStep;
 use crate::program::{ProgramHead, Tool};
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::shape::Unknown;
@@ -187,6 +189,10 @@ impl FlowLowering<'_, '_> {
                 output_key = output_key.or_else(|| Some(named.key.clone()));
                 StepAction::Call(Box::new(CallStep { tool: named.tool()?, input: fields(values)?, spreads: false }))
             }
+            Properties::Action(values) if self.is_wait(&step.kind) => {
+                let written = Wait::deserialize(&Value::Object(values.clone())).ok()?;
+                StepAction::Wait(WaitStep::compile(&written)?)
+            }
             Properties::Action(values) => {
                 let (tool, key) = self.tool(step)?;
                 output_key = output_key.or(Some(key));
@@ -202,6 +208,11 @@ impl FlowLowering<'_, '_> {
             output_key: output_key.map(|key| key.trim_start_matches('@').to_owned()),
             action,
         })
+    }
+
+    /// Whether a type means a step that waits: an action of this name keeps its meaning.
+    fn is_wait(&self, kind: &str) -> bool {
+        kind == WAIT && self.declare.catalog.find(WAIT).is_empty()
     }
 
     /// The name of a step in addresses.

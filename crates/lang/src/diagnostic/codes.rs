@@ -201,6 +201,7 @@ codes! {
     FORM_FIELDS = "L236" Error "form-fields" "Form that can't be filled in",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",
+    BAD_WAIT = "L225" Error "bad-wait" "Wait that does not say for how long",
 }
 
 /// The row of a code; nothing for a code that is not in the list.

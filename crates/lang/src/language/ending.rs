@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Status {
     /// Under way, or cut off.
     Running,
-    /// Waits for a human.
+    /// Waits for a human, or for a time.
     Paused,
     /// Ended with an answer.
     Completed,
@@ -68,6 +68,8 @@ pub enum Termination {
     Approval,
     /// A call's outcome is not known after a crash.
     Uncertain,
+    /// A step of the workflow waits for a time.
+    Waiting,
     /// Stopped by hand or by a signal.
     Cancelled,
     /// A step of the workflow failed.
@@ -78,6 +80,13 @@ pub enum Termination {
     FormExpired,
     /// The `condition` of the workflow does not hold: nothing ran.
     ConditionNotMet,
+}
+
+impl Termination {
+    /// Whether a run that is paused for this reason waits for no human.
+    pub fn is_wait(self) -> bool {
+        self == Self::Waiting
+    }
 }
 
 /// A limit of a run.

@@ -26,6 +26,7 @@ mod secret_source;
 pub mod serving;
 pub mod step;
 pub mod tool;
+pub mod wait;
 pub mod workflow;
 
 pub use action::{Action, ActionHead};

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 pub use super::action::{Matcher, ToleranceMode};
 pub use super::form::Form;
 use super::retry::CallRetry;
+use super::wait::{self, StepForm};
 use super::{Filter, LoopProperties, named_step};
 
 /// The words of `type` that are no name of a registered action.
@@ -234,10 +235,15 @@ impl JsonSchema for Step {
         });
         let named =
             named_step::branches(&mut |about, kind, values, required| branch(generator, about, kind, values, required));
+        let waits = wait::forms(generator).map(|StepForm { word, about, properties }| {
+            let kind = json!({ "const": word, "type": "string", "description": about });
+            branch(generator, about, &kind, &properties.to_value(), &["type"])
+        });
+        let built_in = [&PRIMITIVES[..], &wait::WORDS].concat();
         let action = json!({
             "type": "string",
             "minLength": 1,
-            "not": { "enum": PRIMITIVES },
+            "not": { "enum": built_in },
             "description": "What the step does: the name of a registered action, or a word of the platform's.",
         });
         let values = json!({
@@ -245,7 +251,7 @@ impl JsonSchema for Step {
             "description": "Values for the names that the action takes: texts, templates, `@paths`. What is `\"@input.note?\"` is left out without the value.",
         });
         let action = branch(generator, "A registered action.", &action, &values, &["type"]);
-        let all: Vec<Value> = branches.into_iter().chain(named).chain([action]).collect();
+        let all: Vec<Value> = branches.into_iter().chain(named).chain(waits).chain([action]).collect();
         json_schema!({ "oneOf": all })
     }
 }

@@ -12,6 +12,7 @@ use super::reference::Field;
 use super::schema::Schema;
 use super::template::Template;
 use super::timetable::Timetable;
+use super::wait::WaitStep;
 use super::{Program, ProgramHead, Tool, ToolKind};
 use crate::language::foreach::{FailureStrategy, OnItemPause};
 use crate::language::react::Budget;
@@ -113,6 +114,8 @@ pub enum StepAction {
     Approval(Box<ApprovalStep>),
     /// A human fills a form in.
     Form(FormStep),
+    /// The steps after it wait for a time.
+    Wait(WaitStep),
 }
 
 /// A call of a tool.
@@ -299,6 +302,7 @@ impl FlowStep {
                 each_step(&foreach.steps, &mut |step| keys.extend(step.written_keys()));
             }
             StepAction::Approval(_) => keys.extend(APPROVAL_KEYS.map(str::to_owned)),
+            StepAction::Wait(_) => {}
             StepAction::Form(form) => keys.extend(form.asks.keys().map(str::to_owned)),
         }
         keys
@@ -315,6 +319,7 @@ impl FlowStep {
             StepAction::React(react) => is(&react.result_key),
             StepAction::Foreach(foreach) => (foreach.collects && is(&foreach.result_key)) || is(&foreach.summary_key),
             StepAction::Approval(_) => APPROVAL_KEYS.contains(&key),
+            StepAction::Wait(_) => false,
             StepAction::Form(form) => form.asks.keys().any(|asked| asked == key),
         };
         writes || is(&self.output_key)
@@ -325,7 +330,7 @@ impl FlowStep {
         match &self.action {
             StepAction::React(react) => Some(&react.program),
             StepAction::Call(call) => call.tool.called_loop(),
-            StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) => None,
+            StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) | StepAction::Wait(_) => None,
         }
     }
 
@@ -343,7 +348,7 @@ impl FlowStep {
         match &self.action {
             StepAction::Approval(approval) => &approval.reminders_ms,
             StepAction::Form(form) => &form.reminders_ms,
-            StepAction::Call(_) | StepAction::React(_) | StepAction::Foreach(_) => &[],
+            StepAction::Call(_) | StepAction::React(_) | StepAction::Foreach(_) | StepAction::Wait(_) => &[],
         }
     }
 
@@ -352,7 +357,7 @@ impl FlowStep {
         match &self.action {
             StepAction::Call(call) => call.tool.spends(),
             StepAction::React(_) => true,
-            StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) => false,
+            StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) | StepAction::Wait(_) => false,
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod builtin;
 pub mod canonical;
 pub mod condition;
 pub mod denial;
+pub mod duration;
 pub mod fault;
 pub mod file_value;
 pub mod flow;
@@ -26,6 +27,7 @@ pub mod timetable;
 pub mod tool_names;
 pub mod turn_schema;
 mod value_kind;
+pub mod wait;
 mod written_path;
 
 pub use action::TemplatedAction;

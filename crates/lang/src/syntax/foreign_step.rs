@@ -12,7 +12,7 @@ pub(crate) struct BuiltInStep {
     pub help: &'static str,
 }
 
-const BUILT_IN: [BuiltInStep; 5] = [
+const BUILT_IN: [BuiltInStep; 6] = [
     BuiltInStep {
         words: &[
             "approval",
@@ -57,6 +57,12 @@ const BUILT_IN: [BuiltInStep; 5] = [
         needs: "operation",
         help: "a table of the project is read and written by \"type\": \"custom-table\"",
     },
+    BuiltInStep {
+        words: &["wait", "sleep", "delay", "timer", "pause", "waituntil"],
+        name: "wait",
+        needs: "for",
+        help: "a run waits in a \"type\": \"wait\" with `for` or `until` in its `properties`: {\"for\": \"2h\"}",
+    },
 ];
 
 impl BuiltInStep {
@@ -80,7 +86,7 @@ enum Way {
     Action,
 }
 
-const FOREIGN: [ForeignStep; 13] = [
+const FOREIGN: [ForeignStep; 12] = [
     ForeignStep {
         words: &[
             "httprequest",
@@ -171,13 +177,6 @@ const FOREIGN: [ForeignStep; 13] = [
         way: Way::Help(
             "the steps of a list run one after the other; several items of a list are worked on at the same time by \"type\": \
              \"loop\" with \"mode\": \"foreach\" and `max_concurrency` in its `properties`",
-        ),
-    },
-    ForeignStep {
-        words: &["wait", "sleep", "delay", "timer", "pause", "waituntil"],
-        way: Way::Help(
-            "no step waits for a time: `schedule` of the `definition` starts runs at their times, and \"type\": \
-             \"PbotApproval\" or \"PbotForm\" waits for a human",
         ),
     },
     ForeignStep {

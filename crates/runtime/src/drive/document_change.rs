@@ -152,7 +152,7 @@ impl<'p> FoldedSide<'p> {
     }
 
     fn waiting(&self) -> Vec<OpenStep> {
-        self.open().into_iter().filter(|open| open.progress.waits_for_human()).cloned().collect()
+        self.open().into_iter().filter(|open| open.progress.waits()).cloned().collect()
     }
 
     /// Whether a step at an address, or a loop around it, is known by its number.

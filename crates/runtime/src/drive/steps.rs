@@ -220,7 +220,7 @@ impl<'a> Driver<'a> {
                         }
                     }));
                 }
-                StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) => {}
+                StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) | StepAction::Wait(_) => {}
             }
         }
         performed

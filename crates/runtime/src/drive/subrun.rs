@@ -272,7 +272,14 @@ fn result(program: &Program, run_id: &str, ending: &Ending, is_step: bool) -> To
 
 /// The question of a sub-run, passed up unchanged.
 fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
-    let steps = waiting_steps(state).into_iter().take(SubrunQuestion::MOST_STEPS);
+    let mut steps = waiting_steps(state);
+    // The time at which the run continues is not lost among many.
+    let first = steps.iter().enumerate().filter(|(_, step)| step.question.kind.is_wait());
+    let first = first.min_by_key(|(_, step)| step.expires_at_ms).map(|(first, _)| first);
+    if let Some(before) = first.and_then(|first| steps.get_mut(..=first)) {
+        before.rotate_right(1);
+    }
+    let steps = steps.into_iter().take(SubrunQuestion::MOST_STEPS);
     let steps: Vec<StepQuestion> = steps.map(|question| question.passed_up(run_id)).collect();
     let calls = if steps.is_empty() { waiting_calls(state) } else { Vec::new() };
     let asking = pause.question.run_id.clone().unwrap_or_else(|| run_id.to_owned());

@@ -345,11 +345,17 @@ impl StatusRecord {
     }
 
     /// Whether this is to be posted to the run's callback: an end, or a pause that waits for a human. A run that a
-    /// signal stopped or that waits for its model continues by itself.
+    /// signal stopped, or that waits for its model or for a time, continues by itself.
     pub fn is_to_be_posted(&self) -> bool {
+        let continues = |reason: Termination| self.status == Status::Paused && needs_no_human(reason);
         !matches!(self.status, Status::Running | Status::Quarantined)
-            && !matches!((self.status, self.termination), (_, None) | (Status::Paused, Some(Termination::ModelError)))
+            && self.termination.is_some_and(|reason| !continues(reason))
     }
+}
+
+/// Whether a run that is paused for this reason continues without a human.
+fn needs_no_human(reason: Termination) -> bool {
+    reason == Termination::ModelError || reason.is_wait()
 }
 
 /// The right to drive a run.
@@ -500,7 +506,7 @@ impl RunSummary {
 
     /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
     pub fn waits_for_human(&self) -> bool {
-        let is_paused = self.status == Status::Paused && self.termination != Some(Termination::ModelError);
+        let is_paused = self.status == Status::Paused && !self.termination.is_some_and(needs_no_human);
         is_paused || self.waits_since_ms.is_some()
     }
 

@@ -36,7 +36,8 @@ pub fn made(number: u64, purpose: Purpose, alone: bool) -> Arc<Made> {
     if let Some(known) = MADE.lock().unwrap().get(&key) {
         return Arc::clone(known);
     }
-    let mut maker = Maker { chance: Chance::new(number ^ 0x00f1_0000), purpose, alone, steps: 0 };
+    let (chance, waits) = (Chance::new(number ^ 0x00f1_0000), Chance::new(number ^ 0x0a17_0000));
+    let mut maker = Maker { chance, waits, purpose, alone, steps: 0 };
     let document = maker.document();
     let mut texts = Texts::new(Source::new("workflow.json", document.to_string()));
     texts.actions.push(Source::new("actions/all.json", actions().to_string()));
@@ -74,6 +75,8 @@ fn actions() -> Value {
 
 struct Maker {
     chance: Chance,
+    /// Where steps wait for a time: apart, so that the other steps of a document stay what they were.
+    waits: Chance,
     purpose: Purpose,
     alone: bool,
     steps: usize,
@@ -99,7 +102,17 @@ impl Maker {
     }
 
     fn list(&mut self, count: u64, depth: usize, names: &mut Names) -> Vec<Value> {
-        (0..count).map(|_| self.step(depth, names)).collect()
+        let mut steps: Vec<Value> = (0..count).map(|_| self.step(depth, names)).collect();
+        if self.waits.one_in(4) {
+            let at = self.waits.below(count + 1);
+            let filter = self.waits.one_in(4).then(|| json!({ "condition": { "hasKey": "f0" } }));
+            let mut wait = json!({ "type": "wait", "properties": { "for": "10m" } });
+            if let Some(filter) = filter {
+                wait["filter"] = filter;
+            }
+            steps.insert(usize::try_from(at).unwrap(), wait);
+        }
+        steps
     }
 
     fn step(&mut self, depth: usize, names: &mut Names) -> Value {

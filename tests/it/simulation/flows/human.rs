@@ -3,6 +3,7 @@
 use loopctl::engine::event::{Decided, Decision, EventKind};
 use loopctl::engine::flow::waiting_steps;
 use loopctl::engine::operation::{AskedFor, Progress};
+use loopctl::engine::outcome::Termination;
 use loopctl::engine::question::StepQuestion;
 use loopctl::engine::state::Phase;
 use loopctl::program::flow::StepAction;
@@ -25,7 +26,11 @@ impl World<'_> {
             // All that can expire does so together: what is decided in time comes before.
             None if waiting.iter().any(|other| is_answered(self, other)) => return,
             None => {
-                self.sees(if question.expires_at_ms.is_some() { "forms expired" } else { "approvals expired" });
+                self.sees(match question.question.kind {
+                    Termination::Waiting => "waits that are over",
+                    _ if question.expires_at_ms.is_some() => "forms expired",
+                    _ => "approvals expired",
+                });
                 self.wall_ms += 1_000_000;
                 return self.take_durable(EventKind::ApprovalExpired);
             }
@@ -75,6 +80,11 @@ impl World<'_> {
                 let keys = open.input.as_array().unwrap();
                 Decision::Answer(json!(self.outside.fills(&open.address, keys, expires_at_ms.is_some())?).to_string())
             }
+            Progress::Waits(_) if self.chance.one_in(3) => {
+                self.sees("waits that were ended");
+                Decision::Approve
+            }
+            Progress::Waits(_) => return None,
             Progress::Asks(AskedFor::Subrun(_)) => Decision::Answer("go on".to_owned()),
             _ => {
                 assert!(

@@ -143,6 +143,8 @@ fn reaches_all(seen: &BTreeMap<String, u64>, worlds: u64) {
         ("calls of unknown outcome", 5),
         ("forms expired", 60),
         ("approvals expired", 30),
+        ("waits that are over", 30),
+        ("waits that were ended", 30),
         ("decisions beside", 10),
         ("items over their time", 30),
         ("items over their budget", 150),

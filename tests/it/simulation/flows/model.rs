@@ -79,7 +79,9 @@ impl<'m> Model<'m> {
                             return listed;
                         };
                         listed.keys.extend(keys);
-                        listed.last = output;
+                        if kind_of(step) != "wait" {
+                            listed.last = output;
+                        }
                         break;
                     }
                 }
@@ -132,6 +134,7 @@ impl<'m> Model<'m> {
                 keys.push((key.unwrap().to_owned(), output.clone()));
                 Some((output, keys))
             }
+            ("wait", _) => Some((Value::Null, Vec::new())),
             ("PbotForm", _) => {
                 let expected = properties["expected_keys"].as_array().unwrap();
                 match self.outside.fills(at, expected, properties.get("ttl_seconds").is_some()) {
@@ -257,6 +260,10 @@ impl<'m> Model<'m> {
             other => panic!("the model does not know {other}"),
         }
     }
+}
+
+fn kind_of(step: &Value) -> &str {
+    step["type"].as_str().unwrap()
 }
 
 fn id_of(step: &Value, otherwise: String) -> String {

@@ -305,10 +305,11 @@ impl<'w> World<'w> {
 /// How many items have one of the places of a loop.
 fn places(foreach: &Foreach, items: &ItemsState) -> usize {
     let waits = |frame: &&StepFrame| match (&frame.current, foreach.on_pause) {
+        (_, OnItemPause::GoOn) if frame.rests => true,
         (Current::Open(open), OnItemPause::GoOn) => match &open.progress {
             // It is asked again whether it still waits.
             Progress::Asks(AskedFor::Subrun(waits)) => waits.decided.is_none(),
-            progress => progress.waits_for_human(),
+            progress => progress.waits(),
         },
         // An item whose items wait gives its place away too; which do is counted for that loop.
         (Current::Items(_), OnItemPause::GoOn) => true,

@@ -178,12 +178,15 @@ fn form(question: &StepQuestion) -> String {
 
 /// What the steps of a workflow that wait ask.
 pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
-    let mut page = String::from("<section class=\"note wait\">\n<h2>Waits for a human</h2>\n");
+    let asks_human = questions.iter().any(|question| !question.question.kind.is_wait());
+    let title = if asks_human { "Waits for a human" } else { "Waits" };
+    let mut page = format!("<section class=\"note wait\">\n<h2>{title}</h2>\n");
     for question in questions {
         let kind = match question.question.kind {
             Termination::Approval => "an approval",
             Termination::Uncertain => "it is not known whether it happened",
             Termination::Stuck => "is stuck",
+            Termination::Waiting => "waits for a time",
             _ if !question.expected_keys.is_empty() => "a form",
             _ => "a question",
         };

@@ -11,6 +11,7 @@ use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
+use crate::language::wait::WORDS;
 use crate::program::reference::{as_any_path, as_path};
 use crate::syntax::quoted;
 
@@ -68,7 +69,9 @@ fn idle(subject: &Subject<'_>, step: &WrittenStep<'_>, found: &mut Vec<Diagnosti
         report("onFalse", message, "give the step a `filter`, or write the other step behind it in the list");
     }
     for field in ["timeout_ms", "retry"] {
-        if UNCALLED.contains(&step.kind) && !step.is_named() && is_written(field) {
+        let is_wait = WORDS.contains(&step.kind) && subject.action(step.kind).is_none();
+        let is_uncalled = is_wait || UNCALLED.contains(&step.kind) && !step.is_named();
+        if is_uncalled && is_written(field) {
             let message = format!("`{field}` has no effect: a step of type `{}` calls no action", step.kind);
             report(
                 field,

@@ -31,6 +31,7 @@ pub fn unreachable(program: &Program) -> Vec<(String, &'static str)> {
                 | Termination::Rejected
                 | Termination::FormExpired
                 | Termination::ConditionNotMet
+                | Termination::Waiting
         )
     };
     let general = ALL.into_iter().filter(is_general);
@@ -38,7 +39,7 @@ pub fn unreachable(program: &Program) -> Vec<(String, &'static str)> {
 }
 
 /// All endings.
-const ALL: [Termination; 17] = [
+const ALL: [Termination; 18] = [
     Termination::Complete,
     Termination::ForcedAnswer,
     Termination::MaxIterations,
@@ -51,6 +52,7 @@ const ALL: [Termination; 17] = [
     Termination::Human,
     Termination::Approval,
     Termination::Uncertain,
+    Termination::Waiting,
     Termination::Cancelled,
     Termination::StepFailed,
     Termination::Rejected,
@@ -95,7 +97,7 @@ pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
             Program::Flow(_) => pauses(program, Termination::ModelError),
             Program::Loop(_) => None,
         },
-        Termination::Human | Termination::Approval => pauses(program, ending),
+        Termination::Human | Termination::Approval | Termination::Waiting => pauses(program, ending),
         Termination::Uncertain => None,
         Termination::Cancelled => Some("nobody cancels the run of a scenario"),
         Termination::StepFailed => (!program.is_flow()).then_some("it is no workflow"),
@@ -138,6 +140,7 @@ fn pauses(program: &Program, kind: Termination) -> Option<&'static str> {
     Some(match kind {
         Termination::Human => "nothing in it asks a human",
         Termination::Approval => "none of its calls needs an approval",
+        Termination::Waiting => "none of its steps waits for a time",
         Termination::Stuck => "none of its loops asks for help when it is stuck",
         _ => "none of its loops waits for a model",
     })
@@ -157,6 +160,7 @@ pub(in crate::check) fn asks(program: &Program, kind: Termination) -> bool {
             program.all_tools().iter().any(|tool| tool.approval.always || !tool.approval.when.is_empty())
                 || has_step(program, &|step| matches!(step, StepAction::Approval(_)))
         }
+        Termination::Waiting => has_step(program, &|step| matches!(step, StepAction::Wait(_))),
         Termination::Stuck => of_loop(&|properties| properties.on_stuck.action != StuckAction::Fail),
         _ => of_loop(&|properties| properties.on_model_outage == OnModelOutage::Pause),
     }
@@ -189,11 +193,16 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
                 | Termination::Approval
                 | Termination::Stuck
                 | Termination::Uncertain
+                | Termination::Waiting
                 | Termination::ModelError => report(pointer, kind, found),
                 _ => {
                     let message = "this is an ending: no run waits so".to_owned();
                     let fault = subject.error(codes::SCENARIO_NAME, pointer, message);
-                    found.push(fault.help("a run waits by `human`, `approval`, `stuck`, `uncertain` or `model_error`"));
+                    found.push(
+                        fault.help(
+                            "a run waits by `human`, `approval`, `stuck`, `uncertain`, `waiting` or `model_error`",
+                        ),
+                    );
                 }
             }
         }

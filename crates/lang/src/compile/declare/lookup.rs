@@ -13,6 +13,7 @@ use crate::compile::tool::{self, StepInput};
 use crate::diagnostic::{Diagnostic, Help, Remedy, Source, codes, few_of_many, is_slip};
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
+use crate::language::wait;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::foreign_step::{self, BuiltInStep, ForeignStep};
 use crate::syntax::quoted;
@@ -224,7 +225,7 @@ impl<'a> Declare<'a> {
         if let Some(fault) = self.is_no_step(name, at) {
             return self.faults.push(fault);
         }
-        let names = PRIMITIVES.into_iter().chain(self.catalog.all.iter().map(|action| action.name));
+        let names = PRIMITIVES.into_iter().chain(wait::WORDS).chain(self.catalog.all.iter().map(|action| action.name));
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
         let near = self.effort.nearest_field(name, names.take(measured));
@@ -265,9 +266,10 @@ impl<'a> Declare<'a> {
                 if lone { fault.suggest(quoted(near)) } else { fault }
             }
             (None, None) if let Some(near) = near_other => fault.help(near),
-            (None, None) => {
-                fault.help(searched.after(&format!("the built-in steps are `{}`; ", PRIMITIVES.join("`, `"))))
-            }
+            (None, None) => fault.help(searched.after(&format!(
+                "the built-in steps are `{}`; ",
+                [&PRIMITIVES[..], &wait::WORDS].concat().join("`, `")
+            ))),
         });
         if self.unknown == 1 {
             for document in self.shelf.beside.iter().filter(|document| document.is_broken()) {

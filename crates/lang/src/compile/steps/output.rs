@@ -28,6 +28,11 @@ pub(super) fn number() -> Value {
     json!({ "type": "number" })
 }
 
+/// The schema of what a wait gives.
+pub(super) fn waited() -> Value {
+    object([("until", text()), ("early", json!({ "type": "boolean" }))])
+}
+
 /// The schema of the items of a list, taken out of the schema of the list.
 pub(super) fn items(list: Option<&Value>) -> Value {
     part(list.and_then(|list| list.get("items")))

@@ -4,6 +4,7 @@ mod answer;
 mod collected;
 mod named;
 mod texts;
+mod wait;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -22,6 +23,7 @@ use crate::compile::documents;
 use crate::compile::link::Linker;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
+use crate::language::wait::WAIT;
 use crate::program::file_value::PREFIX;
 use crate::program::flow::{APPROVAL_KEYS, MAX_LOOPS};
 use crate::program::reference::as_path;
@@ -364,6 +366,11 @@ impl<'a> Walk<'_, 'a, '_> {
                 written(context, form)
             }
             "custom-table" => result::of_table(None, properties, self.databases()),
+            // An action of this name keeps its meaning.
+            WAIT if self.declare.catalog.find(WAIT).is_empty() => {
+                self.wait(at.strip_suffix("/type").unwrap_or(at), properties);
+                output::waited()
+            }
             _ => {
                 let found = self.declare.step(name, at);
                 self.faults.append(&mut self.declare.faults);

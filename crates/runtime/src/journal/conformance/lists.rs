@@ -64,6 +64,8 @@ pub(super) fn what_waits_for_a_human_is_listed_also_while_its_run_is_under_way(j
         (below("over.1.0", "over"), asks(None)),
         (new_run("outage"), running(None)),
         (below("outage.1.0", "outage"), record(Status::Paused, Some(Termination::ModelError), None)),
+        (new_run("sleeps"), running(None)),
+        (below("sleeps.1.0", "sleeps"), record(Status::Paused, Some(Termination::Waiting), None)),
         (new_run("over1"), running(None)),
         (new_run("ended"), record(Status::Completed, Some(Termination::Complete), None)),
         // An older version ended it, and did not know the column.
@@ -84,7 +86,7 @@ pub(super) fn what_waits_for_a_human_is_listed_also_while_its_run_is_under_way(j
     assert_eq!(listed(RunFilter { limit: 1, after: Some("above".to_owned()), ..waiting() }), expected[2..3]);
     let all = listed(RunFilter::default());
     assert!(all.contains(&("works".to_owned(), None)) && all.contains(&("stale".to_owned(), None)), "{all:?}");
-    assert_eq!(all.len(), 9, "{all:?}");
+    assert_eq!(all.len(), 10, "{all:?}");
     assert_eq!(listed(RunFilter { statuses: vec![ListedStatus::Paused], ..RunFilter::default() }), expected[3..]);
     assert_eq!(wait(journal.extras("beside")).unwrap().waits_since_ms, Some(5));
     // A decision ends the wait, and the run is under way as before.

@@ -179,7 +179,8 @@ macro_rules! waits_with_those_below {
            SELECT min(coalesce(below.waits_since_ms, below.updated_at_ms)) FROM runs AS below INDEXED BY runs_by_waiting
            WHERE below.parent_run_id IS NOT NULL AND (below.status = 'paused' OR below.waits_since_ms IS NOT NULL)
              AND below.run_id > runs.run_id || '.' AND below.run_id < runs.run_id || '/'
-             AND (below.status = 'running' OR below.status = 'paused' AND below.termination IS NOT 'model_error'))) END"
+             AND (below.status = 'running' OR below.status = 'paused'
+               AND coalesce(below.termination, '') NOT IN ('model_error', 'waiting')))) END"
     };
 }
 

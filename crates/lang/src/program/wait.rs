@@ -1,0 +1,188 @@
+//! A step that waits for a time: how long, or until when.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::duration::{self, DAY_MS};
+use super::reference::Field;
+use crate::language::wait::Wait;
+
+/// The longest wait in milliseconds.
+pub const MAX_WAIT_MS: u64 = 366 * DAY_MS;
+
+/// A step that waits for a time.
+#[derive(Debug)]
+pub struct WaitStep {
+    /// What says until when.
+    pub field: AwaitedField,
+}
+
+/// What says until when a step waits.
+#[derive(Debug)]
+pub enum AwaitedField {
+    /// A duration, from the moment at which the step begins.
+    For(Field),
+    /// A time.
+    Until(Field),
+}
+
+impl WaitStep {
+    /// Compiles what is written; none when it has a fault, which is reported before.
+    pub fn compile(written: &Wait) -> Option<Self> {
+        let compile = |text: &String| Field::compile(&Value::from(text.as_str())).ok();
+        let field = match (&written.duration, &written.until) {
+            (Some(text), None) => AwaitedField::For(compile(text)?),
+            (None, Some(text)) => AwaitedField::Until(compile(text)?),
+            _ => return None,
+        };
+        Some(Self { field })
+    }
+
+    /// The field, whichever it is.
+    pub fn value(&self) -> &Field {
+        match &self.field {
+            AwaitedField::For(field) | AwaitedField::Until(field) => field,
+        }
+    }
+
+    /// Until when it waits, by the value of its field, in milliseconds since 1970. It may be past.
+    ///
+    /// # Errors
+    /// Why the value says no time, in a sentence without a final stop.
+    pub fn until_ms(&self, value: &Value, now_ms: i64) -> Result<i64, String> {
+        match &self.field {
+            AwaitedField::For(_) => {
+                let text = value
+                    .as_str()
+                    .ok_or_else(|| format!("its `for` is {}, and no duration: {}", shown(value), duration::FORMS))?;
+                let wait_ms = duration_ms(text)?;
+                Ok(now_ms.saturating_add_unsigned(wait_ms))
+            }
+            AwaitedField::Until(_) => {
+                let time = value.as_str().and_then(time_ms);
+                let until_ms = time.ok_or_else(|| format!("its `until` is {}, and no time: {TIMES}", shown(value)))?;
+                if until_ms.saturating_sub(now_ms) > i64::try_from(MAX_WAIT_MS).unwrap_or(i64::MAX) {
+                    return Err(format!("its `until` is {}, and a step waits for at most 366 days", shown(value)));
+                }
+                Ok(until_ms)
+            }
+        }
+    }
+}
+
+/// The forms of a time, for messages.
+pub const TIMES: &str = "a date or a date-time of RFC 3339: `2026-12-31`, `2026-12-31T09:30:00Z`";
+
+/// The milliseconds of a duration that a step may wait.
+///
+/// # Errors
+/// Why it may not, in a sentence without a final stop.
+pub fn duration_ms(text: &str) -> Result<u64, String> {
+    let wait_ms = duration::milliseconds(text)
+        .ok_or_else(|| format!("its `for` is {}, and no duration: {}", shown(&Value::from(text)), duration::FORMS))?;
+    if wait_ms > MAX_WAIT_MS {
+        return Err(format!("its `for` is {}, and a step waits for at most 366 days", shown(&Value::from(text))));
+    }
+    Ok(wait_ms)
+}
+
+/// The milliseconds since 1970 of an RFC 3339 date-time, or of the midnight of a date, UTC.
+pub fn time_ms(text: &str) -> Option<i64> {
+    let shape: String = text.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
+    if shape == "0000-00-00" {
+        let date: Date = text.parse().ok()?;
+        return Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond());
+    }
+    // The calendar's own reader takes more than RFC 3339 does.
+    let (date, rest) = shape.split_at_checked("0000-00-00".len())?;
+    let time = rest.strip_prefix(['T', 't', ' '])?.strip_prefix("00:00:00")?;
+    let zone = match time.strip_prefix('.') {
+        Some(fraction) => {
+            let digits = fraction.trim_start_matches('0');
+            (digits.len() < fraction.len()).then_some(digits)?
+        }
+        None => time,
+    };
+    let is_zone = matches!(zone, "Z" | "z" | "+00:00" | "-00:00");
+    (date == "0000-00-00" && is_zone).then_some(())?;
+    text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
+}
+
+/// A value in a message: the first of a long one.
+fn shown(value: &Value) -> String {
+    const MAX_SHOWN_CHARS: usize = 60;
+    let text = value.to_string();
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn step(written: &Value) -> WaitStep {
+        WaitStep::compile(&serde_json::from_value(written.clone()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_time_is_a_date_or_a_date_time_with_its_zone() {
+        for (text, milliseconds) in [
+            ("1970-01-02", Some(86_400_000)),
+            ("1970-01-02T00:00:01Z", Some(86_401_000)),
+            ("1970-01-02T00:00:01.5Z", Some(86_401_500)),
+            ("1970-01-02T01:00:00+01:00", Some(86_400_000)),
+            ("1970-01-02 00:00:00z", Some(86_400_000)),
+            ("1970-01-02T00:00:00", None),
+            ("1970-01-02T00:00Z", None),
+            ("1970-01-02T00:00:00.Z", None),
+            ("1970-01-02T00:00:00+0100", None),
+            ("1970-01-02T00:00:00[UTC]", None),
+            ("02.01.1970", None),
+            ("1970-13-02", None),
+            ("1970-02-30", None),
+            (" 1970-01-02", None),
+            ("19700102", None),
+            ("0", None),
+            ("", None),
+        ] {
+            assert_eq!(time_ms(text), milliseconds, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_after_its_duration_or_at_its_time_and_names_a_value_that_is_neither() {
+        let (long, until) = (step(&json!({ "for": "@input.pause" })), step(&json!({ "until": "@input.due" })));
+        assert_eq!(long.until_ms(&json!("2h"), 1_000), Ok(7_201_000));
+        assert_eq!(long.until_ms(&json!("366d"), 0), Ok(366 * 86_400_000));
+        assert_eq!(until.until_ms(&json!("1970-01-02"), 90_000_000), Ok(86_400_000), "what is past is a time");
+        for (step, value, why) in [
+            (&long, json!("367d"), "its `for` is \"367d\", and a step waits for at most 366 days"),
+            (&long, json!(7200), "its `for` is 7200, and no duration"),
+            (&long, json!("2 hours"), "its `for` is \"2 hours\", and no duration"),
+            (&until, json!("tomorrow"), "its `until` is \"tomorrow\", and no time"),
+            (&until, json!(null), "its `until` is null, and no time"),
+            (&until, json!("1971-01-03"), "its `until` is \"1971-01-03\", and a step waits for at most 366 days"),
+        ] {
+            let refused = step.until_ms(&value, 0).unwrap_err();
+            assert!(refused.starts_with(why), "{refused}");
+        }
+        let long_text = until.until_ms(&json!("x".repeat(10_000)), 0).unwrap_err();
+        assert!(long_text.len() < 300, "{long_text}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_fail(text in ".{0,30}", now_ms in any::<i64>()) {
+            for name in ["for", "until"] {
+                let _ = step(&json!({ name: "@input.x" })).until_ms(&json!(text), now_ms);
+            }
+        }
+    }
+}
