@@ -12,15 +12,17 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::drive::fault::Fault;
-use crate::drive::run_stats::{JournalReader, MAX_STATS_RUNS, ReadJournal, StatsQuery, run_stats};
+use crate::drive::run_stats::{JournalReader, MAX_STATS_RUNS, StatsQuery, run_stats};
+use crate::engine::event::Event;
 use crate::engine::run_stats::StatsKey;
 use crate::journal::RunFilter;
+use crate::program::Program;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request::{json, query};
 use crate::serve::run_query::moment;
-use crate::serve::run_store::{ProgramOfRun, RunStore};
+use crate::serve::run_store::RunStore;
 
 /// The journals that are read when nothing is said, and the most.
 const DEFAULT_JOURNALS: usize = 200;
@@ -92,9 +94,11 @@ pub async fn usage(
 struct StoredJournals<'s>(&'s RunStore);
 
 impl JournalReader for StoredJournals<'_> {
-    async fn read(&mut self, run_id: &str) -> Result<ReadJournal, Fault> {
-        let events = self.0.events(run_id).await?;
-        let ProgramOfRun { program, .. } = self.0.program(run_id, &events).await?;
-        Ok(ReadJournal { program, events })
+    async fn events(&self, run_id: &str) -> Result<Vec<Event>, Fault> {
+        self.0.events(run_id).await
+    }
+
+    async fn program(&mut self, run_id: &str, events: &[Event]) -> Result<Arc<Program>, Fault> {
+        Ok(self.0.program(run_id, events).await?.program)
     }
 }

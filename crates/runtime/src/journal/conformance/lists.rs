@@ -284,6 +284,7 @@ fn in_these_states(journal: &dyn Journal) {
         (new_run("above"), Status::Running, None, 9_000, None),
         (below("above.1.0", "above"), Status::Paused, human, 900, None),
         (new_run("away"), Status::Paused, Some(Termination::ModelError), 2_000, None),
+        (new_run("sleeps"), Status::Paused, Some(Termination::Waiting), 2_000, None),
         (below("above.2.0", "above"), Status::Paused, Some(Termination::ModelError), 2_000, None),
     ] {
         let status_record = StatusRecord { termination, waits_since_ms, ..StatusRecord::new(status, at_ms) };

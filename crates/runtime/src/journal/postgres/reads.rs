@@ -77,7 +77,7 @@ macro_rules! summary {
 pub(super) const WAITS: &str = waits_with_those_below!();
 const LIST: &str = summary!("", waits_with_those_below!());
 /// The bound by status comes first: the rows of runs that ended are not read.
-pub(super) const WAITING: &str = concat!(
+const WAITING: &str = concat!(
     "r.status IN ('paused', 'running') AND (r.status = 'paused' OR (",
     waits_with_those_below!(),
     ") IS NOT NULL) AND NOT (r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL)"

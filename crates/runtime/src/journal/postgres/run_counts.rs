@@ -4,7 +4,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::Parameter;
 use super::database::Database;
-use super::reads::{WAITING, WAITS};
+use super::reads::WAITS;
 use crate::journal::{RunCounts, StoreError, WaitMoments, WaitingRuns};
 
 const SET_ASIDE: &str = "r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL";
@@ -14,13 +14,17 @@ impl Database {
     pub(super) async fn run_counts(&self, moments: WaitMoments) -> Result<RunCounts, StoreError> {
         let [latest, middle, earliest] = moments;
         let parameters: [Parameter<'_>; 3] = [(&latest, Type::INT8), (&middle, Type::INT8), (&earliest, Type::INT8)];
+        // The two kinds of waiting runs apart: together the plan would be judged to be dear, and compiled each time.
         let waiting = format!(
-            "SELECT loop_name, (since <= $1)::int + (since <= $2)::int + (since <= $3)::int AS moments,
-               min(since) AS oldest_ms, count(*) AS runs FROM (
-               SELECT r.loop_name, CASE WHEN r.status = 'paused' THEN r.updated_at_ms ELSE ({WAITS}) END AS since
-               FROM @.runs r WHERE {WAITING} AND r.called_by IS NULL
-                 AND NOT (r.status = 'paused' AND r.termination IS NOT DISTINCT FROM 'model_error')) AS waiting
-             GROUP BY loop_name, moments ORDER BY loop_name COLLATE \"C\", moments"
+            "WITH waiting AS MATERIALIZED (
+               SELECT r.loop_name, r.updated_at_ms AS since FROM @.runs r
+               WHERE r.status = 'paused' AND r.called_by IS NULL AND coalesce(r.termination, '') NOT IN ('model_error', 'waiting')
+               UNION ALL
+               SELECT r.loop_name, {WAITS} FROM @.runs r
+               WHERE r.status = 'running' AND r.called_by IS NULL AND NOT ({SET_ASIDE}))
+             SELECT loop_name, (since <= $1)::int + (since <= $2)::int + (since <= $3)::int AS moments,
+               min(since) AS oldest_ms, count(*) AS runs FROM waiting
+             WHERE since IS NOT NULL GROUP BY loop_name, moments ORDER BY loop_name COLLATE \"C\", moments"
         );
         let wanted = [
             SET_ASIDE.to_owned(),

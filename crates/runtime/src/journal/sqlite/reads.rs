@@ -207,7 +207,7 @@ macro_rules! summary {
 pub(super) const WAITS: &str = waits_with_those_below!();
 const LIST: &str = summary!("FROM runs LEFT JOIN drivers USING (driver)", waits_with_those_below!());
 /// The bound by status comes first: the rows of runs that ended are not read.
-pub(super) const WAITING: &str = concat!(
+const WAITING: &str = concat!(
     "runs.status IN ('paused', 'running') AND (runs.status = 'paused' OR (",
     waits_with_those_below!(),
     ") IS NOT NULL)"

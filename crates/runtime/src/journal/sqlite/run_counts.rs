@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::database_errors::RequestError;
-use super::reads::{SET_ASIDE, WAITING, WAITS};
+use super::reads::{SET_ASIDE, WAITS};
 use crate::journal::{RunCounts, WaitMoments, WaitingRuns};
 
 /// Counts them: each statement reads the rows that it counts, by an index.
@@ -14,12 +14,13 @@ pub(super) fn counted(connection: &Connection, moments: WaitMoments) -> Result<R
         Ok(u64::try_from(runs).unwrap_or_default())
     };
     let sql = format!(
-        "SELECT loop_name, (since <= ?1) + (since <= ?2) + (since <= ?3) AS moments,
-           min(since) AS oldest_ms, count(*) AS runs FROM (
-           SELECT loop_name, CASE WHEN status = 'paused' THEN updated_at_ms ELSE ({WAITS}) END AS since FROM runs
-           WHERE {WAITING} AND NOT (status = 'running' AND {SET_ASIDE}) AND parent_run_id IS NULL
-             AND NOT (status = 'paused' AND termination IS 'model_error'))
-         GROUP BY loop_name, moments ORDER BY loop_name, moments"
+        "WITH waiting AS MATERIALIZED (
+           SELECT loop_name, updated_at_ms AS since FROM runs
+           WHERE status = 'paused' AND parent_run_id IS NULL AND coalesce(termination, '') NOT IN ('model_error', 'waiting')
+           UNION ALL
+           SELECT loop_name, {WAITS} FROM runs WHERE status = 'running' AND parent_run_id IS NULL AND NOT {SET_ASIDE})
+         SELECT loop_name, (since <= ?1) + (since <= ?2) + (since <= ?3) AS moments, min(since) AS oldest_ms, count(*) AS runs
+         FROM waiting WHERE since IS NOT NULL GROUP BY loop_name, moments ORDER BY loop_name, moments"
     );
     let mut query = connection.prepare_cached(&sql)?;
     let [latest, middle, earliest] = moments;
