@@ -81,6 +81,9 @@ fn status(word: &str) -> Result<ListedStatus, ProblemDetails> {
 /// 400.
 pub fn moment(text: &str) -> Result<i64, ProblemDetails> {
     let at: Result<jiff::Timestamp, _> = text.parse();
-    at.map(jiff::Timestamp::as_millisecond)
-        .map_err(|_| ProblemDetails::bad_request("a time is written like 2026-01-31T12:00:00Z"))
+    at.map(jiff::Timestamp::as_millisecond).map_err(|_| {
+        ProblemDetails::bad_request(
+            "`since`, `until`, `ended_since` and `ended_until` are times like 2026-01-31T12:00:00Z",
+        )
+    })
 }

@@ -223,8 +223,12 @@ fn without_attempts(record: &StepRecord) -> StepRecord {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::engine::event::{CallId, Finish};
+    use crate::engine::flow::item_row::ItemRow;
+    use crate::engine::flow::record::StepStatus;
     use crate::engine::record::{TokenDetails, TokenUsage, TraceEntry};
     use crate::trace::{Look, escape};
     use serde_json::json;
@@ -369,6 +373,58 @@ mod tests {
 
       2  Next.  1,234 tokens, 1.2 s
     "#);
+    }
+
+    #[test]
+    fn an_item_is_one_line_by_its_label_and_what_came_of_it() {
+        let step = |at: &str| StepRecord {
+            at: at.to_owned(),
+            kind: "decide".to_owned(),
+            item_label: None,
+            status: StepStatus::Completed,
+            started_at_ms: Some(0),
+            finished_at_ms: Some(5),
+            input: None,
+            output: Some(json!({ "verdict": "pay" })),
+            run_id: None,
+            usage: None,
+            items: None,
+            error: None,
+            attempts: Vec::new(),
+        };
+        let item = |index: u32, status, item: Value, output: Option<Value>, error: Option<&str>| Notice::ItemEnded {
+            at: format!("each.{index}"),
+            row: Box::new(ItemRow {
+                index,
+                label: None,
+                status,
+                item: Some(item),
+                output,
+                error: error.map(str::to_owned),
+            }),
+        };
+        let mut story = story(72);
+        let started =
+            |at: &str| Notice::StepStarted { at: at.to_owned(), kind: "loop".to_owned(), action_input: Arc::default() };
+        let notices = [
+            started("each"),
+            started("each.0.decide"),
+            Notice::StepEnded { record: Box::new(step("each.0.decide")) },
+            item(0, StepStatus::Completed, json!({ "invoice": "INV-4", "amount": 3 }), Some(json!("pay")), None),
+            item(1, StepStatus::Failed, json!({ "invoice": "INV-5" }), None, Some("http 503")),
+            item(2, StepStatus::Skipped, json!(7), None, None),
+            item(3, StepStatus::Completed, json!({ "password": "hunter2" }), Some(json!({ "api_key": "k" })), None),
+            Notice::StepEnded { record: Box::new(step("note")) },
+        ];
+        let text: String = notices.iter().map(|notice| story.on(notice)).collect();
+        insta::assert_snapshot!(text, @r#"
+         → each loop
+         ← INV-4 (each.0): pay
+         ✗ INV-5 (each.1): http 503
+         ← 7 (each.2): skipped
+         ← [hidden] (each.3): {"api_key": "[hidden]"}
+         ← note: {"verdict": "pay"}  5 ms
+        "#);
     }
 
     #[test]

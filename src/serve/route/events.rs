@@ -27,7 +27,7 @@ pub struct EventsQuery {
     /// Whether replies are sent while they arrive, as `model_delta`.
     pub deltas: bool,
     /// For a run of a workflow: an address, or empty for all steps. The stream then has an event `steps` with the steps at
-    /// this address whenever they changed, in place of `step_started` and `step_ended`.
+    /// this address whenever they changed, in place of `step_started`, `step_ended` and `item_ended`.
     pub at: Option<String>,
     /// At the address of a loop: the first item, from 0.
     pub from: u32,
