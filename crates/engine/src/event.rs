@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::blob::{Blob, KnownTexts, TextFault, TextRole};
 use super::digest::Sha256;
 use super::machine::Machine;
+use loopctl_lang::language::document_file::TableForm;
 use loopctl_lang::language::project::Price;
 use loopctl_lang::language::react::CallOrder;
 
@@ -192,8 +193,9 @@ pub struct Started {
 /// it, and not from their letters. 3: a filter that may hold after a no for another reason holds no step; a call as text is known by the
 /// marks of calls and the names of tools, and native calls count in every dialect; inputs and answers are read where they have one
 /// reading; one thought over different calls is a batch; a count of zero tokens is none; and a call that
-/// the end of the run's time cuts off may have happened.
-pub const EDITION: u32 = 3;
+/// the end of the run's time cuts off may have happened. 4: the orders compare two times, too, a text with blanks around is no
+/// number, and a text in the input of a step is read as the number or boolean that its schema wants.
+pub const EDITION: u32 = 4;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_first(edition: &u32) -> bool {
@@ -216,6 +218,9 @@ pub struct ReadFile {
     pub name: String,
     /// Its path, as the project file writes it.
     pub file: String,
+    /// How the values of a table are read, where the project file says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<TableForm>,
     /// Its text.
     pub text: Blob,
 }

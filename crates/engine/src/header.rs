@@ -3,8 +3,12 @@
 use std::sync::Arc;
 
 use super::event::{Allowance, DecisionRights, ForkPoint, ModelFacts, ParentCall};
+use jiff::tz::TimeZone;
 use loopctl_lang::language::react::CallOrder;
+use loopctl_lang::program::ProgramHead;
+use loopctl_lang::program::approval::CallRules;
 use loopctl_lang::program::bind::run_input::RunInput;
+use loopctl_lang::program::condition::OrderRules;
 use loopctl_lang::program::denial::DenialRule;
 use loopctl_lang::program::file_value::FileValues;
 
@@ -93,6 +97,22 @@ impl RunHeader {
     /// Whether a count of zero tokens is none, so that the engine estimates.
     pub(super) fn estimates_zeros(&self) -> bool {
         self.edition >= 3
+    }
+
+    /// Whether two times have an order, a text with blanks around is no number, and a text in the input of a step is read as the
+    /// number or boolean that its schema wants.
+    pub(super) fn reads_exact_texts(&self) -> bool {
+        self.edition >= 4
+    }
+
+    /// What the conditions of approvals are judged by, at this moment; `zone` is that of a workflow.
+    pub fn call_rules<'r>(&self, program: &'r ProgramHead, zone: Option<&'r TimeZone>, now: &'r str) -> CallRules<'r> {
+        CallRules { reads_fences: self.reads_fences(), order: self.order_rules(program, zone), now }
+    }
+
+    /// How values are ordered.
+    pub(super) fn order_rules<'r>(&self, program: &'r ProgramHead, zone: Option<&'r TimeZone>) -> OrderRules<'r> {
+        OrderRules { is_exact: self.reads_exact_texts(), zone, hidden: &program.project.redact }
     }
 
     /// What decides what a no to an approval does that says nothing of it.

@@ -67,6 +67,7 @@ mod turn_policy;
 mod validate;
 pub mod wait_deadline;
 pub mod waiting_calls;
+pub mod written_answer;
 
 #[cfg(test)]
 mod tests;

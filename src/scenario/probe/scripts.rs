@@ -60,7 +60,7 @@ pub(super) fn of_flow(program: &Program, what: &str) -> Result<Scenario, String>
             continue;
         }
         for tool in program.all_tools().into_iter().filter(|tool| tool.called_loop().or(tool.launched()).is_none()) {
-            tools.insert(tool.name.clone(), json!([{ "probe": tool.name }]));
+            tools.insert(tool.name.clone(), json!([result_of(tool)]));
         }
         todo.extend(program.called_loops().into_iter().map(|called| &**called));
     }
@@ -93,7 +93,7 @@ impl<'p> ScriptMaker<'p> {
         let tools = fields.entry("tools").or_insert_with(|| json!({}));
         for tool in self.tools().filter(|tool| tool.called_loop().or(tool.launched()).is_none()) {
             if let Some(tools) = tools.as_object_mut() {
-                tools.entry(&tool.name).or_insert_with(|| json!([{ "probe": tool.name }]));
+                tools.entry(&tool.name).or_insert_with(|| json!([result_of(tool)]));
             }
         }
         let loops: Map<String, Value> = self
@@ -278,4 +278,13 @@ fn with(mut play: Value, field: &str, value: Value) -> Value {
         fields.insert(field.to_owned(), value);
     }
     play
+}
+
+/// What a played call of a tool gives: an answer that its schema takes, where it has one.
+fn result_of(tool: &Tool) -> Value {
+    let form = match &tool.kind {
+        ToolKind::Action(action) => action.answer.as_ref(),
+        _ => None,
+    };
+    form.and_then(|form| sample(&form.schema)).unwrap_or_else(|| json!({ "probe": tool.name }))
 }

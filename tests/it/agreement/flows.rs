@@ -252,7 +252,7 @@ fn is_untold(message: &str, document: &Value, warnings: &[Diagnostic]) -> Option
         return None;
     }
     let of_input = ["`@input.n`", "`@input.items`", "@input.n is", "@input.items is"];
-    let known = ["is no list", "compares numbers"].iter().any(|why| message.contains(why));
+    let known = ["is no list", "compares two numbers or two times"].iter().any(|why| message.contains(why));
     if known && of_input.iter().any(|path| message.contains(path)) {
         return Some("the schema of the input gives the type");
     }

@@ -51,9 +51,18 @@ fn a_condition_decides_by_the_input_whether_the_call_asks() {
 fn what_can_not_be_compared_never_skips_the_approval_and_the_question_says_why() {
     for (input, why) in [
         (json!({}), "`@input.amount` is missing"),
-        (json!({ "amount": null }), "`@input.amount` is null, and `greaterThan` compares numbers"),
-        (json!({ "amount": "n/a" }), "`@input.amount` is a text, and `greaterThan` compares numbers"),
-        (json!({ "amount": [9] }), "`@input.amount` is a list, and `greaterThan` compares numbers"),
+        (
+            json!({ "amount": null }),
+            "`greaterThan` compares two numbers or two times: `@input.amount` is null, and `500` is a number",
+        ),
+        (
+            json!({ "amount": "n/a" }),
+            "`greaterThan` compares two numbers or two times: `@input.amount` is the text \"n/a\", and `500` is a number",
+        ),
+        (
+            json!({ "amount": [9] }),
+            "`greaterThan` compares two numbers or two times: `@input.amount` is a list, and `500` is a number",
+        ),
     ] {
         let (place, ran) = paid(&json!({}), &over(500), &input);
         assert_eq!(ran.code, 3, "{input}: {ran:#?}");

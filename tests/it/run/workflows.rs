@@ -127,7 +127,7 @@ fn a_filter_leaves_a_step_out_or_lets_another_one_take_its_place() {
     let (ran, result) = run(&place, json!({ "n": "n/a" }));
     assert_eq!((ran.code, &result["error"]["step"]), (1, &json!("0")));
     assert_eq!(result["termination"], "step_failed");
-    assert!(result["error"]["message"].as_str().unwrap().contains("compares numbers"), "{result}");
+    assert!(result["error"]["message"].as_str().unwrap().contains("compares two numbers or two times"), "{result}");
 }
 
 #[test]

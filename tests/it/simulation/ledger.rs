@@ -265,7 +265,7 @@ impl Ledger {
         let tool = program.tool(&call.name).expect("only declared tools are called");
         assert!(!self.finished.contains(&id), "{id:?} has ended and is made again");
         assert!(!self.denied.contains(&id), "{id:?} was denied and is made");
-        if tool.approval.of_call(&call.input, state.header.reads_fences()) != ApprovalNeed::NotNeeded {
+        if tool.approval.of_call(&call.input, &state.header.call_rules(program, None, "")) != ApprovalNeed::NotNeeded {
             assert_eq!(self.approved.get(&id), Some(&*call.input), "{id:?}: what was approved is what runs");
             let people = self.approvers.get(&id).map_or(0, BTreeSet::len);
             assert!(people >= tool.approval.approvers as usize, "{id:?}: {people} people approved it");

@@ -8,7 +8,7 @@ use crate::event::{ANYBODY, CALLBACK, Decided, Decision, DecisionRights};
 use crate::refused::Refused;
 use crate::timestamp::{as_rfc3339_if_any, from_rfc3339_if_any, rfc3339};
 pub use loopctl_lang::language::approval::OnExpiry;
-use loopctl_lang::program::approval::{ApprovalNeed, ApprovalPolicy};
+use loopctl_lang::program::approval::{ApprovalNeed, ApprovalPolicy, CallRules};
 
 /// What the approval of a waiting call needs, and what it has. What does not apply is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -65,8 +65,8 @@ impl Default for AwaitedApproval {
 
 impl AwaitedApproval {
     /// The approval that a call with this input needs before it is made; none when it needs none.
-    pub(crate) fn of(policy: &ApprovalPolicy, input: &Value, reads_fences: bool) -> Option<Self> {
-        let why = match policy.of_call(input, reads_fences) {
+    pub(crate) fn of(policy: &ApprovalPolicy, input: &Value, by: &CallRules<'_>) -> Option<Self> {
+        let why = match policy.of_call(input, by) {
             ApprovalNeed::NotNeeded => return None,
             ApprovalNeed::Needed => None,
             ApprovalNeed::Unknown { why } => Some(why),

@@ -19,7 +19,7 @@ use crate::header::RunHeader;
 use crate::operation::{AskedFor, OpenStep, Progress, Repetition};
 use crate::state::{FlowState, StateHead};
 use crate::timestamp::rfc3339;
-use loopctl_lang::program::condition::CompiledCondition;
+use loopctl_lang::program::condition::{CompiledCondition, OrderRules};
 use loopctl_lang::program::flow::{FlowProgram, FlowStep, Foreach, StepAction};
 use loopctl_lang::program::reference::Scope;
 
@@ -268,7 +268,7 @@ impl<'p> Advance<'p> {
     ) -> Option<ChosenStep<'p>> {
         let mut chosen = Some(step);
         while let Some(step) = chosen {
-            match step.filter.as_ref().map_or(Ok(true), |filter| filter.holds(scope)) {
+            match step.filter.as_ref().map_or(Ok(true), |filter| filter.holds(scope, self.order_rules())) {
                 Ok(true) => {
                     let opened = self.over(list, step, frame).map_or_else(|| self.open(step, list, scope), Err);
                     return Some(ChosenStep { step, opened });
@@ -335,13 +335,20 @@ impl<'p> Advance<'p> {
         work(self, &scope(&header, names, &now))
     }
 
+    /// How the values of the run are ordered.
+    fn order_rules(&self) -> OrderRules<'p> {
+        self.header.order_rules(&self.program.head, self.program.zone.as_ref())
+    }
+
     /// Whether a condition of the workflow holds.
     ///
     /// # Errors
     /// Why it can't be judged.
     pub fn holds(&mut self, condition: &CompiledCondition) -> Result<bool, String> {
         let files = Arc::clone(&self.header.files);
-        self.with_scope(&[files.names()], |_, scope| condition.holds(scope).map_err(|fault| fault.0))
+        self.with_scope(&[files.names()], |advance, scope| {
+            condition.holds(scope, advance.order_rules()).map_err(|fault| fault.0)
+        })
     }
 }
 

@@ -251,7 +251,7 @@ fn advanced(
 fn files(read: &[ReadFile], edition: u32) -> FileValues {
     let value = |file: &ReadFile| {
         let text = file.text.shared();
-        let strictly = (edition >= 2).then(|| file_value::read(&file.file, text).ok()).flatten();
+        let strictly = (edition >= 2).then(|| file_value::read(&file.file, text, file.form.as_ref()).ok()).flatten();
         let value = strictly.or_else(|| file_value::read_of_old(&file.file, text).map(FileValue::of))?;
         Some((format!("{}{}", file_value::PREFIX, file.name), value))
     };

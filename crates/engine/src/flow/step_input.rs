@@ -15,6 +15,7 @@ use crate::timestamp::rfc3339;
 use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, FormStep, ReactStep};
 use loopctl_lang::program::form::{FieldFault, FormAsks, FormFault};
 use loopctl_lang::program::reference::{Field, Scope, Unresolved};
+use loopctl_lang::program::text_input::read_texts;
 use loopctl_lang::program::wait::WaitStep;
 use loopctl_lang::program::{Tool, schema};
 
@@ -26,7 +27,10 @@ fn word(tool: &Tool) -> &'static str {
 impl Advance<'_> {
     /// The input of a call, and whether a human must approve it.
     pub fn call(&self, call: &CallStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
-        let input = self.object(&call.input, scope)?;
+        let mut input = self.object(&call.input, scope)?;
+        if self.header.reads_exact_texts() {
+            self.read_texts(&call.tool, &mut input)?;
+        }
         let faults = call.tool.parameters.faults(&input);
         if !faults.is_empty() {
             let list = schema::list(&faults);
@@ -35,7 +39,8 @@ impl Advance<'_> {
                 format!("its input does not fit the {} `{}`:{list}", word(&call.tool), call.tool.name),
             ));
         }
-        let progress = match AwaitedApproval::of(&call.tool.approval, &input, self.header.reads_fences()) {
+        let by = self.header.call_rules(&self.program.head, self.program.zone.as_ref(), scope.now);
+        let progress = match AwaitedApproval::of(&call.tool.approval, &input, &by) {
             Some(mut awaited) => {
                 awaited.begin(&call.tool.approval, self.now.wall_ms);
                 Progress::Asks(AskedFor::Approval(Box::new(awaited)))
@@ -43,6 +48,14 @@ impl Advance<'_> {
             None => Progress::Held,
         };
         Ok(Opened::Step { input, progress })
+    }
+
+    /// Reads the texts in the input of a call whose schema wants a number or a boolean.
+    fn read_texts(&self, tool: &Tool, input: &mut Value) -> Result<(), BeginFault> {
+        read_texts(tool.parameters.source(), input).map_err(|unread| {
+            let fault = unread.sentence(&self.program.project.redact);
+            BeginFault::new("bad_input", format!("its input does not fit the {} `{}`: {fault}", word(tool), tool.name))
+        })
     }
 
     /// The input of a run that is a step: what its texts name. They are made from it, as at the start of the run.

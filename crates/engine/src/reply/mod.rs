@@ -22,6 +22,7 @@ use super::operation::{AskedFor, Call, Progress};
 use super::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
 use super::question::Question;
 use super::state::{LoopState, Phase, StoredEntry, Turn};
+use super::timestamp::rfc3339;
 use super::turn;
 use super::turn_policy::TurnPolicy;
 use super::validate;
@@ -278,7 +279,9 @@ fn turn(
                 }
                 _ => {
                     *state.counters.calls.entry(wanted.name.clone()).or_default() += 1;
-                    match AwaitedApproval::of(&tool.approval, &wanted.input, state.header.reads_fences()) {
+                    let now = rfc3339(state.now.wall_ms);
+                    let by = state.header.call_rules(&program.head, None, &now);
+                    match AwaitedApproval::of(&tool.approval, &wanted.input, &by) {
                         Some(awaited) => Progress::Asks(AskedFor::Approval(Box::new(awaited))),
                         None => Progress::Held,
                     }

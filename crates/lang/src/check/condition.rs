@@ -11,6 +11,7 @@ use super::{Cursor, Subject, Used};
 use crate::compile::steps::{JsonTypes, KnownValue, Steps};
 use crate::language::ToolDeclaration;
 use crate::language::approval::RequiresApproval;
+use crate::program::condition::is_moment;
 use crate::program::reference::{as_any_path, as_path, spelled_path};
 use crate::program::template::is_template;
 use crate::syntax::shape::Unknown;
@@ -43,6 +44,8 @@ pub(super) enum OperandForm {
     Path,
     /// `{"length": ...}`.
     Length,
+    /// A moment that is computed: `{"now": ...}`, `{"time": ...}`.
+    Moment,
     /// A template, which gives a text.
     Template,
 }
@@ -277,6 +280,7 @@ impl<'a> Operand<'a> {
                 let counted = condition.known(&format!("{at}/length"), path);
                 (OperandForm::Length, Arc::new(KnownValue::of_length(counted.as_deref())))
             }
+            written if is_moment(written) => (OperandForm::Moment, Arc::new(KnownValue::of_moment())),
             Value::String(text) if as_any_path(text).is_some() => {
                 let known = condition.known(&at, text);
                 (OperandForm::Path, known.unwrap_or_else(|| Arc::new(KnownValue::of_types(JsonTypes::ANY))))
@@ -295,6 +299,7 @@ impl<'a> Operand<'a> {
             OperandForm::Literal => format!("`{}`", self.written),
             OperandForm::Path => format!("`{}`", self.written.as_str().unwrap_or_default()),
             OperandForm::Length => "a length".to_owned(),
+            OperandForm::Moment => "a moment".to_owned(),
             OperandForm::Template => format!("the template {}", self.written),
         }
     }

@@ -44,6 +44,7 @@ const SAFE: &[(&str, Safe)] = &[
     (codes::BAD_TOKEN, Safe::Always),
     (codes::BAD_OPERAND, Safe::Always),
     (codes::BAD_SCHEDULE, Safe::Always),
+    (codes::UNKNOWN_ZONE, Safe::Always),
     (codes::QUOTED_PLACEHOLDER, Safe::Always),
 ];
 

@@ -9,6 +9,7 @@ use super::outside_files::{OutsideFiles, ValueKind};
 use super::steps;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
+use crate::language::document_file::{ColumnType, EmptyValue, TableForm};
 use crate::program::bind::run_input::{LongList, RunInput};
 use crate::program::file_value::{self, FileValue, PREFIX, is_name, named};
 use crate::program::reference::{Field, as_path, each_text};
@@ -68,7 +69,7 @@ pub(super) fn faults(main: &Document, project: &Project, outside: &OutsideFiles)
         let (Some(file), Some(Err(why))) = (project.documents.get(&name), outside.documents.get(&name)) else {
             continue;
         };
-        let message = format!("the document `{name}`, {file}, can't be read: {why}");
+        let message = format!("the document `{name}`, {}, can't be read: {why}", file.path());
         let fault = Diagnostic::error(codes::BAD_PROJECT_DOCUMENT, message, at.as_str(), main.tree.place(&at));
         faults.push(fault.help("the project file names it in `documents`; paths start in its folder"));
     }
@@ -81,7 +82,7 @@ pub(crate) fn meant(text: &str, project: &Project) -> Option<String> {
     let bare = text.trim_matches(is_mark);
     let bare = bare.strip_prefix(PREFIX).or_else(|| bare.strip_prefix("doc.")).unwrap_or(bare).trim();
     let of_file = |file: &str| file == bare || file.rsplit('/').next() == Some(bare);
-    if let Some((name, _)) = project.documents.iter().find(|(name, file)| of_file(file) && is_name(name)) {
+    if let Some((name, _)) = project.documents.iter().find(|(name, file)| of_file(file.path()) && is_name(name)) {
         return Some(format!("{PREFIX}{name}"));
     }
     let name = bare.split('.').next().filter(|name| project.documents.contains_key(*name))?;
@@ -159,7 +160,7 @@ pub(super) fn misplaced(text: &str, project: &Project) -> Option<MisplacedName> 
 
 /// The schema of the value of a document, as far as it is known.
 pub(super) fn schema(name: &str, project: &Project, outside: &OutsideFiles) -> Option<Value> {
-    let file = project.documents.get(name)?.to_ascii_lowercase();
+    let file = project.documents.get(name)?.path().to_ascii_lowercase();
     if !file.ends_with(".csv") && !file.ends_with(".json") {
         return Some(json!({ "type": "string" }));
     }
@@ -175,8 +176,8 @@ const MAX_MEMBERS: usize = 200;
 const MAX_DEPTH: usize = 6;
 
 /// What is known of a document before a run: the schema of its value, or why it has none.
-pub fn known(file: &str, text: &str) -> Result<Value, String> {
-    let value = file_value::read(file, text).map_err(|fault| fault.to_string())?;
+pub fn known(file: &str, text: &str, form: Option<&TableForm>) -> Result<Value, String> {
+    let value = file_value::read(file, text, form).map_err(|fault| fault.to_string())?;
     if !file.to_ascii_lowercase().ends_with(".csv") {
         return Ok(match value {
             FileValue::List(list) => shape_of_list(&list, MAX_DEPTH),
@@ -190,11 +191,29 @@ pub fn known(file: &str, text: &str) -> Result<Value, String> {
     let Some(Value::Object(first)) = first else {
         return Ok(json!({ "type": "array", "items": { "type": "object" } }));
     };
-    // A cell is a text that may read as a number or as JSON.
-    let cell = json!({ "type": "string", "format": "number or JSON" });
-    let columns: BTreeMap<&String, &Value> = first.keys().map(|column| (column, &cell)).collect();
+    let columns: BTreeMap<&String, Value> = first.keys().map(|column| (column, cell_schema(column, form))).collect();
     let row = json!({ "type": "object", "properties": columns, "additionalProperties": false });
     Ok(json!({ "type": "array", "items": row }))
+}
+
+/// The schema of the values of a column.
+fn cell_schema(column: &str, form: Option<&TableForm>) -> Value {
+    let kind = form.and_then(|form| form.columns.get(column)).copied().unwrap_or(ColumnType::Text);
+    let may_be_null = form.is_some_and(|form| form.empty == Some(EmptyValue::Null));
+    let (name, format) = match kind {
+        // A cell is a text that may read as a number or as JSON.
+        ColumnType::Text => ("string", Some("number or JSON")),
+        ColumnType::Integer => ("integer", None),
+        ColumnType::Number => ("number", None),
+        ColumnType::Boolean => ("boolean", None),
+        ColumnType::Date => ("string", Some("date")),
+        ColumnType::Time => ("string", Some("date-time")),
+    };
+    let mut schema = json!({ "type": if may_be_null { json!([name, "null"]) } else { json!(name) } });
+    if let (Some(format), Some(members)) = (format, schema.as_object_mut()) {
+        members.insert("format".to_owned(), format.into());
+    }
+    schema
 }
 
 /// The schema of a value. Its long lists are parsed only if they have few items.
@@ -272,6 +291,6 @@ mod tests {
             "at": {"type": "object", "properties": {"city": ValueKind::Text.schema()}}}});
         let schema = json!({"type": "object", "properties": {"lot": ValueKind::Number.schema(), "mixed": {"type": "array"},
             "stores": {"type": "array", "items": store}}});
-        assert_eq!(known("recall.json", text), Ok(schema));
+        assert_eq!(known("recall.json", text, None), Ok(schema));
     }
 }

@@ -30,6 +30,7 @@ use crate::program::form::FormAsks;
 use crate::program::reference::{Field, as_path};
 use crate::program::schema::Schema;
 use crate::program::template::{Template, ValueEscape};
+use crate::program::timetable::zone;
 use crate::program::wait::WaitStep;
 use crate::program::{ProgramHead, Tool};
 use crate::syntax::document::{Document, DocumentKind};
@@ -74,6 +75,7 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
                 condition: definition.condition.as_ref().and_then(|written| CompiledCondition::compile(written).ok()),
                 steps,
                 output: output.map(FlowOutput::Field),
+                zone: definition.timezone.as_deref().and_then(zone),
                 schedule: definition.schedule.as_ref().and_then(FlowSchedule::of),
                 inputs,
                 documents: documents::used(main),
@@ -129,6 +131,7 @@ impl FlowLowering<'_, '_> {
             condition: None,
             steps: vec![step],
             output: Some(output),
+            zone: None,
             schedule: None,
             inputs: Schema::any(),
             documents,

@@ -198,6 +198,7 @@ codes! {
     BAD_MODEL_HEADER = "L186" Error "bad-model-header" "Header of a model that can't be sent",
     BAD_SECRET_COMMAND = "L187" Error "bad-secret-command" "Program of a secret that can't be started",
     FILE_INPUT = "L188" Warning "file-input" "Media type by which no file comes to the model",
+    UNKNOWN_ZONE = "L189" Error "unknown-zone" "Unknown time zone",
     FORM_FIELDS = "L236" Error "form-fields" "Form that can't be filled in",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",

@@ -13,7 +13,8 @@ pub struct Filter {
     pub condition: Condition,
 }
 
-/// Two operands: literals, `@paths`, or `{"length": "@path"}`.
+/// Two operands: literals, `@paths`, `{"length": "@path"}`, and moments for orders: `{"now": "-30d"}`,
+/// `{"time": "@path", "plus": "30d"}`.
 pub type Two = [Value; 2];
 
 /// A condition: an object with one operator.
@@ -26,13 +27,13 @@ pub enum Condition {
     Eq(Two),
     /// They are not the same.
     NotEqual(Two),
-    /// The first number is greater.
+    /// The first is greater: of two numbers, or of two times.
     GreaterThan(Two),
-    /// The first number is less.
+    /// The first is less: of two numbers, or of two times.
     LessThan(Two),
-    /// The first number is greater, or they are the same.
+    /// The first is greater, or they are the same.
     GreaterOrEqual(Two),
-    /// The first number is less, or they are the same.
+    /// The first is less, or they are the same.
     LessOrEqual(Two),
     /// The context has this key: a path.
     HasKey(String),

@@ -88,8 +88,8 @@ fn collect_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "anyOf": [
             { "type": "string", "minLength": 1 },
-            { "type": "object", "minProperties": 1 },
-            { "type": "array", "minItems": 1 },
+            { "type": "object" },
+            { "type": "array" },
             { "type": "null" },
         ],
     })

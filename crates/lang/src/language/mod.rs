@@ -6,6 +6,7 @@ pub mod action;
 pub mod agent_request;
 pub mod approval;
 pub mod condition;
+pub mod document_file;
 mod editor;
 pub mod ending;
 mod examples;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::document_file::DocumentFile;
 use super::secret_source::{ModelAuth, SecretSource};
 use super::serving::Serving;
 use crate::policy::database_address::DatabaseServer;
@@ -36,9 +37,10 @@ pub struct Project {
     /// The databases by name, for actions of kind `db`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub datasources: BTreeMap<String, Datasource>,
-    /// The files that workflows read as values, by name: `doc:NAME`. Paths are relative to this file.
+    /// The files that workflows read as values, by name: `doc:NAME`. Paths are relative to this file. A CSV file may have the
+    /// types of its columns beside its path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub documents: BTreeMap<String, String>,
+    pub documents: BTreeMap<String, DocumentFile>,
     /// What tools may reach.
     pub allow: Allow,
     /// Who may do what over HTTP, for `loopctl serve`.

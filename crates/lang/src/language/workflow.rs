@@ -50,6 +50,9 @@ pub struct Definition {
     /// What a whole run may use, the runs of its steps included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// The IANA name of the time zone in which a date alone begins at midnight, and whose days are counted. Default: UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
     /// When the platform starts it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,

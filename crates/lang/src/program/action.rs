@@ -1,5 +1,6 @@
 //! The templates of calls: those of an action whose compiled form they are, and those of any tool.
 
+use super::answer_form::AnswerForm;
 use super::reference::Field;
 use super::{Body, Tool, ToolKind};
 use crate::language::Action;
@@ -13,12 +14,14 @@ pub struct TemplatedAction {
     pub action: Action,
     /// By their pointers in the action.
     texts: Vec<(String, Template)>,
+    /// What the answer of a model must be; none for a text as it is.
+    pub answer: Option<AnswerForm>,
 }
 
 impl TemplatedAction {
     /// An action with its compiled templates, each with its pointer.
-    pub fn new(action: Action, texts: Vec<(String, Template)>) -> Self {
-        Self { action, texts }
+    pub fn new(action: Action, texts: Vec<(String, Template)>, answer: Option<AnswerForm>) -> Self {
+        Self { action, texts, answer }
     }
 
     /// The template at a pointer of the action.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::condition::CompiledCondition;
+use super::condition::{CompiledCondition, OrderRules};
 use super::reference::Scope;
 use crate::language::approval::{ApprovalSettings, OnExpiry};
 
@@ -43,6 +43,17 @@ pub enum ApprovalNeed {
     },
 }
 
+/// What the conditions of an approval are judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct CallRules<'r> {
+    /// Whether the run reads the JSON in a fence of a text.
+    pub reads_fences: bool,
+    /// How values are ordered.
+    pub order: OrderRules<'r>,
+    /// The moment of the call, RFC 3339.
+    pub now: &'r str,
+}
+
 impl ApprovalPolicy {
     /// Adds what an action or a declaration sets: of two settings the stricter one counts.
     pub fn tighten(&mut self, settings: &ApprovalSettings) {
@@ -59,8 +70,8 @@ impl ApprovalPolicy {
         self.always || !self.when.is_empty()
     }
 
-    /// Whether a call with this input must be approved. `reads_fences`: whether its run reads the JSON in a fence of a text.
-    pub fn of_call(&self, input: &Value, reads_fences: bool) -> ApprovalNeed {
+    /// Whether a call with this input must be approved.
+    pub fn of_call(&self, input: &Value, by: &CallRules<'_>) -> ApprovalNeed {
         if self.always {
             return ApprovalNeed::Needed;
         }
@@ -69,16 +80,16 @@ impl ApprovalPolicy {
             input,
             lists: None,
             files: None,
-            now: "",
+            now: by.now,
             run_id: "",
             context: &[],
             extra: &[],
-            reads_fences,
+            reads_fences: by.reads_fences,
             secrets: None,
         };
         let mut need = ApprovalNeed::NotNeeded;
         for condition in &self.when {
-            match condition.evaluate(&scope) {
+            match condition.evaluate(&scope, by.order) {
                 Ok(true) => return ApprovalNeed::Needed,
                 Ok(false) => {}
                 Err(fault) => need = ApprovalNeed::Unknown { why: fault.0 },

@@ -1,18 +1,24 @@
 //! Conditions, compiled and evaluated. The evaluation is pure, and its work is bounded by the sizes of the condition and
 //! of the values. What can't be evaluated is a fault and never `false`: who asks decides what follows.
 
+mod moment;
+mod order;
 mod partial_knowledge;
 mod pattern;
 #[cfg(test)]
 mod tests;
 
+pub use moment::{is_moment, moment_fault};
+pub use order::OrderRules;
 pub use partial_knowledge::KnownValues;
 pub use pattern::{pattern_help, pattern_of_ending, slashed};
 
 use std::cmp::Ordering;
 
+use moment::moment_of;
+use order::MomentOperand;
 use pattern::swapped_pattern;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::canonical::spelling;
 use super::fault::LocalFault;
@@ -21,7 +27,6 @@ use super::schema::TextPattern;
 use crate::diagnostic::codes;
 use crate::language::Condition;
 use crate::program::value_kind::value_kind;
-use crate::syntax::decimal::Decimal;
 use crate::syntax::{quoted, token};
 
 /// The most operators of a condition, those of its parts included.
@@ -62,6 +67,8 @@ struct ConditionOperand {
 enum OperandValue {
     Field(Field),
     Length(Vec<String>),
+    /// A moment that is computed.
+    Moment(MomentOperand),
 }
 
 impl CompiledCondition {
@@ -80,18 +87,18 @@ impl CompiledCondition {
     /// Whether it holds for the values of a scope. `and` and `or` stop at the part that decides.
     ///
     /// # Errors
-    /// When an operand is missing or has the wrong type. Only `hasKey` asks whether a value is there.
-    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<bool, ConditionFault> {
-        self.test.evaluate(scope, Missing::Fault)
+    /// When an operand is missing or has the wrong type, or two values have no order. Only `hasKey` asks whether a value is there.
+    pub fn evaluate(&self, scope: &Scope<'_>, rules: OrderRules<'_>) -> Result<bool, ConditionFault> {
+        self.test.evaluate(&JudgedScope { scope, rules, missing: Missing::Fault })
     }
 
     /// The same for a step of a workflow, whose values may be missing because other steps were skipped: a missing value
     /// equals null and nothing else, is in no list, matches nothing, and has the length 0.
     ///
     /// # Errors
-    /// When an operand has the wrong type, or one that is to be ordered is missing.
-    pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, ConditionFault> {
-        self.test.evaluate(scope, Missing::Absent)
+    /// When an operand has the wrong type, one that is to be ordered is missing, or two values have no order.
+    pub fn holds(&self, scope: &Scope<'_>, rules: OrderRules<'_>) -> Result<bool, ConditionFault> {
+        self.test.evaluate(&JudgedScope { scope, rules, missing: Missing::Absent })
     }
 }
 
@@ -163,7 +170,7 @@ impl ConditionCompiler {
 
     fn matches(&mut self, value: &Value, pattern: &Value, at: &str) -> Option<ConditionTest> {
         let swapped = swapped_pattern(value, pattern);
-        let value = self.operand(value, &format!("{at}/0"));
+        let value = self.operand("matches", value, &format!("{at}/0"));
         let is_path = |pattern: &Value| pattern.as_str().is_some_and(|text| as_any_path(text).is_some());
         let text = pattern.as_str().filter(|_| !is_path(pattern));
         match (value, text.and_then(TextPattern::read)) {
@@ -193,12 +200,21 @@ impl ConditionCompiler {
 
     fn operands(&mut self, operator: &str, two: &[Value; 2], at: &str) -> Option<[ConditionOperand; 2]> {
         let [one, other] = two;
-        let one = self.operand(one, &format!("{at}/{operator}/0"));
-        let other = self.operand(other, &format!("{at}/{operator}/1"));
+        let one = self.operand(operator, one, &format!("{at}/{operator}/0"));
+        let other = self.operand(operator, other, &format!("{at}/{operator}/1"));
         one.zip(other).map(|(one, other)| [one, other])
     }
 
-    fn operand(&mut self, written: &Value, at: &str) -> Option<ConditionOperand> {
+    fn operand(&mut self, operator: &str, written: &Value, at: &str) -> Option<ConditionOperand> {
+        if is_moment(written) {
+            return match moment_of(operator, written) {
+                Ok(moment) => Some(ConditionOperand { written: short(written), takes: OperandValue::Moment(moment) }),
+                Err(fault) => {
+                    self.faults.push(fault.under(at));
+                    None
+                }
+            };
+        }
         let length = written.as_object().filter(|members| members.len() == 1).and_then(|members| members.get("length"));
         let takes = match length {
             Some(path) => match path.as_str().and_then(as_any_path) {
@@ -225,8 +241,16 @@ enum Missing {
     Absent,
 }
 
+/// What a condition is judged by.
+struct JudgedScope<'j, 's> {
+    scope: &'j Scope<'s>,
+    rules: OrderRules<'j>,
+    missing: Missing,
+}
+
 impl ConditionTest {
-    fn evaluate(&self, scope: &Scope<'_>, missing: Missing) -> Result<bool, ConditionFault> {
+    fn evaluate(&self, by: &JudgedScope<'_, '_>) -> Result<bool, ConditionFault> {
+        let JudgedScope { scope, missing, .. } = *by;
         match self {
             Self::Equal { operands: [one, other], holds } => {
                 let spelt = |operand: &ConditionOperand| {
@@ -238,8 +262,8 @@ impl ConditionTest {
                 if missing == Missing::Absent && (one.is_left_out(scope) || other.is_left_out(scope)) {
                     return Ok(false);
                 }
-                let (one, other) = (one.number(scope, operator, missing)?, other.number(scope, operator, missing)?);
-                Ok(holds(one.compare(&other)))
+                let values = [one.ordered(scope, missing)?, other.ordered(scope, missing)?];
+                by.rules.compare(operator, [one, other], scope, values).map(holds)
             }
             Self::HasKey(path) => Ok(scope.lookup(path).is_ok()),
             Self::In([one, list]) => {
@@ -267,7 +291,7 @@ impl ConditionTest {
             }
             Self::All(parts) => {
                 for part in parts {
-                    if !part.evaluate(scope, missing)? {
+                    if !part.evaluate(by)? {
                         return Ok(false);
                     }
                 }
@@ -275,13 +299,13 @@ impl ConditionTest {
             }
             Self::Any(parts) => {
                 for part in parts {
-                    if part.evaluate(scope, missing)? {
+                    if part.evaluate(by)? {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }
-            Self::Not(part) => part.evaluate(scope, missing).map(|holds| !holds),
+            Self::Not(part) => part.evaluate(by).map(|holds| !holds),
         }
     }
 }
@@ -303,6 +327,11 @@ impl ConditionOperand {
                 Err(_) if missing == Missing::Absent => Ok(None),
                 Err(_) => Err(fault()),
             },
+            // What it is counted from.
+            OperandValue::Moment(MomentOperand { from, .. }) => match from {
+                Some(from) => from.resolve(scope).map(Some).map_err(|_| fault()),
+                None => Ok(None),
+            },
             OperandValue::Length(path) => {
                 let Ok(value) = scope.lookup(path) else { return absent(0.into()) };
                 match value.as_ref() {
@@ -319,19 +348,11 @@ impl ConditionOperand {
         }
     }
 
-    fn number(&self, scope: &Scope<'_>, operator: &str, missing: Missing) -> Result<Decimal, ConditionFault> {
+    /// The value of an operand that is to be ordered.
+    fn ordered(&self, scope: &Scope<'_>, missing: Missing) -> Result<Value, ConditionFault> {
         // A length is 0 where its value is missing; nothing else has an order then.
         let missing = if matches!(self.takes, OperandValue::Length(_)) { missing } else { Missing::Fault };
-        let value = self.value(scope, missing)?.unwrap_or(Value::Null);
-        let digits = match &value {
-            Value::Number(number) => Some(number.to_string()),
-            // A text that is a JSON number counts as one.
-            Value::String(text) => serde_json::from_str::<Number>(text).ok().map(|number| number.to_string()),
-            _ => None,
-        };
-        let wrong =
-            || ConditionFault(format!("{} is {}, and `{operator}` compares numbers", self.written, value_kind(&value)));
-        digits.and_then(|digits| Decimal::read(&digits)).ok_or_else(wrong)
+        Ok(self.value(scope, missing)?.unwrap_or(Value::Null))
     }
 }
 
@@ -351,8 +372,13 @@ fn field(written: &Value) -> Field {
 /// A written operand in a sentence.
 fn short(written: &Value) -> String {
     let text = written.as_str().map_or_else(|| written.to_string(), str::to_owned);
+    format!("`{}`", cut(&text))
+}
+
+/// The beginning of a text.
+fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
-        Some((at, _)) => format!("`{}...`", text.get(..at).unwrap_or_default()),
-        None => format!("`{text}`"),
+        Some((at, _)) => format!("{}...", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }

@@ -3,9 +3,12 @@
 mod csv;
 mod held_value;
 mod json;
+mod typed_cell;
 mod weight;
 
 use serde_json::{Map, Value};
+
+use crate::language::document_file::TableForm;
 
 pub use held_value::{FileValue, FileValues, ListOnPath};
 pub use json::{key_twice, key_twice_in};
@@ -55,30 +58,36 @@ impl FileKind {
     }
 }
 
-/// The value of a file with this name.
+/// The value of a file with this name. `form`: how the values of a table are read.
 ///
 /// # Errors
 /// What is wrong with its text.
-pub fn read(file: &str, text: &str) -> Result<FileValue, FileFault> {
+pub fn read(file: &str, text: &str, form: Option<&TableForm>) -> Result<FileValue, FileFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match FileKind::of(file) {
-        FileKind::Csv => csv::rows(text),
+        FileKind::Csv => csv::rows(text, form),
+        _ if form.is_some() => Err(no_table(file)),
         FileKind::Json => json::value(text),
         FileKind::Text => Ok(FileValue::of(Value::from(text))),
     }
 }
 
-/// About how much memory the value of a file with this name takes as a whole, in bytes. The value is not made.
+/// About how much memory the value of a file with this name takes as a whole, in bytes. The value is not kept.
 ///
 /// # Errors
 /// What is wrong with its text.
-pub fn weight(file: &str, text: &str) -> Result<usize, FileFault> {
+pub fn weight(file: &str, text: &str, form: Option<&TableForm>) -> Result<usize, FileFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match FileKind::of(file) {
-        FileKind::Csv => csv::weight(text),
+        FileKind::Csv => csv::weight(text, form),
+        _ if form.is_some() => Err(no_table(file)),
         FileKind::Json => json::weight(text),
         FileKind::Text => Ok(weight::of_value().saturating_add(text.len())),
     }
+}
+
+fn no_table(file: &str) -> FileFault {
+    FileFault { message: format!("only a CSV file has columns, and {file} is none"), line: 1 }
 }
 
 /// The value as runs of an older edition read it: without a look at quotes that are never closed, empty lines and keys that
@@ -111,7 +120,7 @@ mod tests {
     use super::*;
 
     fn read(file: &str, text: &str) -> Result<Value, FileFault> {
-        super::read(file, text).map(|file| file.whole().into_owned())
+        super::read(file, text, None).map(|file| file.whole().into_owned())
     }
 
     #[test]
@@ -169,7 +178,7 @@ mod tests {
         let rows = format!("a,b,c\n{}", "1,2,3\n".repeat(20_000));
         let value = read("a.csv", &rows).unwrap();
         assert_eq!(value.as_array().unwrap().len(), 20_000);
-        assert!(weight("a.csv", &rows).unwrap() < MAX_WEIGHT / 4);
+        assert!(weight("a.csv", &rows, None).unwrap() < MAX_WEIGHT / 4);
     }
 
     #[test]

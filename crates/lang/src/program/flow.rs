@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::condition::CompiledCondition;
@@ -41,6 +42,8 @@ pub struct FlowProgram {
     pub steps: Vec<FlowStep>,
     /// What a run answers; none is all keys that its steps wrote.
     pub output: Option<FlowOutput>,
+    /// The time zone in which a date alone begins; none for UTC.
+    pub zone: Option<TimeZone>,
     /// When a server starts runs of it by itself.
     pub schedule: Option<FlowSchedule>,
     /// What its steps take of the input: the schema of a call, when the document has none.

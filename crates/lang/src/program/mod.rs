@@ -1,6 +1,7 @@
 //! The compiled form that the engine and the driver read: a loop with its tools, templates and schemas.
 
 pub mod action;
+pub mod answer_form;
 pub mod approval;
 pub mod bind;
 pub mod builtin;
@@ -8,6 +9,7 @@ pub mod canonical;
 pub mod condition;
 pub mod denial;
 pub mod duration;
+pub mod exact_text;
 pub mod fault;
 pub mod file_value;
 pub mod flow;
@@ -23,6 +25,8 @@ pub mod scripted_case;
 pub mod step_context;
 pub mod table;
 pub mod template;
+pub mod text_input;
+pub mod time_span;
 pub mod timetable;
 pub mod tool_names;
 pub mod turn_schema;

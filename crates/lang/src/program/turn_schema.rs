@@ -8,7 +8,7 @@ use std::sync::Once;
 
 use serde_json::{Value, json};
 
-use super::{Builtin, LoopProgram, Tool, ToolKind};
+use super::{Builtin, LoopProgram, Schema, Tool, ToolKind};
 use shape::Shapes;
 use strict::ShapeLimits;
 
@@ -83,6 +83,24 @@ impl TurnForms {
             is_closed: limits.is_closed(),
             flat: flat.to_string().into(),
         }
+    }
+
+    /// The forms of an answer that is an object; none for another one, and for one that is too large.
+    pub fn of_answer(schema: &Schema) -> Option<Self> {
+        let mut shapes = Shapes::default();
+        let shape = shapes.shape(schema.source());
+        if !shapes.is_whole() || shape.get("type").is_none_or(|kind| kind != "object") {
+            return None;
+        }
+        let limits = ShapeLimits::of(&shape);
+        let text: Box<str> = shape.to_string().into();
+        let forms = Self {
+            branches: text.clone(),
+            strict: limits.may_be_strict().then(|| StrictTurn::of_answer(&shape)),
+            is_closed: limits.is_closed(),
+            flat: text,
+        };
+        Some(forms).filter(Self::fits)
     }
 
     fn fits(&self) -> bool {

@@ -4,10 +4,16 @@
 const OPERATORS: [(&str, &[&str]); 9] = [
     ("equal", &["equals", "==", "===", "=", "is", "stringequals", "numericequals", "booleanequals"]),
     ("notEqual", &["ne", "neq", "!=", "!==", "<>", "notequals", "isnot"]),
-    ("greaterThan", &["gt", ">", "numericgreaterthan"]),
-    ("lessThan", &["lt", "<", "numericlessthan"]),
-    ("greaterOrEqual", &["gte", "ge", ">=", "greaterthanorequal", "numericgreaterthanequals"]),
-    ("lessOrEqual", &["lte", "le", "<=", "lessthanorequal", "numericlessthanequals"]),
+    (
+        "greaterThan",
+        &["gt", ">", "numericgreaterthan", "after", "isafter", "later", "laterthan", "timestampgreaterthan"],
+    ),
+    ("lessThan", &["lt", "<", "numericlessthan", "before", "isbefore", "earlier", "earlierthan", "timestamplessthan"]),
+    (
+        "greaterOrEqual",
+        &["gte", "ge", ">=", "greaterthanorequal", "numericgreaterthanequals", "onorafter", "notbefore"],
+    ),
+    ("lessOrEqual", &["lte", "le", "<=", "lessthanorequal", "numericlessthanequals", "onorbefore", "notafter"]),
     ("matches", &["regex", "match"]),
     ("and", &["all", "&&"]),
     ("or", &["any", "||"]),

@@ -399,6 +399,7 @@ impl Engine {
         let ask = Ask {
             conversation: &state.conversation,
             program: Some(of_loop),
+            answer: None,
             input: Some(&state.header.input.value),
             max_tokens: window::max_tokens(of_loop, state),
             temperature: of_loop.properties.temperature,

@@ -17,12 +17,13 @@ pub(super) fn read(root: &Path, program: &Program, texts: &SharedTexts) -> Resul
     let Some(flow) = program.as_flow() else { return Ok(Vec::new()) };
     let (mut read, mut total, mut weight) = (Vec::new(), 0_usize, 0_usize);
     for name in &flow.documents {
-        let Some(file) = program.project.documents.get(name) else {
+        let Some(named) = program.project.documents.get(name) else {
             return Err(Fault::Missing(format!("the project has no document `{name}`")));
         };
+        let (file, form) = (named.path(), named.form());
         let missing = |why: String| Fault::Missing(format!("the document `{name}`, {file}, can't be read: {why}"));
         let text = named_files::text(root, file).map_err(missing)?;
-        let of_value = file_value::weight(file, &text).map_err(|fault| missing(fault.to_string()))?;
+        let of_value = file_value::weight(file, &text, form.as_ref()).map_err(|fault| missing(fault.to_string()))?;
         weight = weight.saturating_add(of_value);
         if weight > MAX_WEIGHT {
             let most = MAX_WEIGHT >> 20;
@@ -32,7 +33,7 @@ pub(super) fn read(root: &Path, program: &Program, texts: &SharedTexts) -> Resul
         if total > MAX_TOTAL {
             return Err(missing(format!("the documents of a run have at most {} MiB together", MAX_TOTAL >> 20)));
         }
-        read.push(ReadFile { name: name.clone(), file: file.clone(), text: texts.share(text) });
+        read.push(ReadFile { name: name.clone(), file: file.to_owned(), form, text: texts.share(text) });
     }
     Ok(read)
 }

@@ -12,6 +12,7 @@ use super::paths::in_project;
 use loopctl_lang::compile::{OutsideFiles, documents};
 use loopctl_lang::diagnostic::Source;
 use loopctl_lang::language::Project;
+use loopctl_lang::language::document_file::DocumentFile;
 use loopctl_lang::language::project::Datasource;
 use loopctl_lang::program::file_value::MAX_BYTES;
 use loopctl_lang::syntax::document;
@@ -43,9 +44,9 @@ fn documents(project: &Project, root: &Path) -> BTreeMap<String, Result<Value, S
         if total >= MAX_DOCUMENT_BYTES {
             break;
         }
-        let text = text(root, file);
+        let text = text(root, file.path());
         total = total.saturating_add(text.as_ref().map_or(0, String::len));
-        known.insert(name.clone(), text.and_then(|text| documents::known(file, &text)));
+        known.insert(name.clone(), text.and_then(|text| documents::known(file.path(), &text, file.form().as_ref())));
     }
     known
 }
@@ -56,9 +57,10 @@ fn beyond(project: &Project, root: &Path) -> BTreeSet<String> {
     let inits = project.datasources.values().filter_map(|datasource| datasource.init.as_ref());
     scripts
         .chain(inits)
-        .chain(project.documents.values())
+        .map(String::as_str)
+        .chain(project.documents.values().map(DocumentFile::path))
         .filter(|file| in_project(root, file).is_err())
-        .cloned()
+        .map(str::to_owned)
         .collect()
 }
 
@@ -69,7 +71,8 @@ fn absent(project: Project, root: &Path) -> BTreeSet<String> {
     let scripts = project.models.into_values().filter_map(|model| model.script);
     let missing = |datasource: &Datasource| !datasource.sqlite_path().is_some_and(is_there);
     let inits = project.datasources.into_values().filter(missing).filter_map(|datasource| datasource.init);
-    scripts.chain(inits).chain(project.documents.into_values()).filter(|file| !is_there(file)).collect()
+    let named = project.documents.values().map(|file| file.path().to_owned());
+    scripts.chain(inits).chain(named).filter(|file| !is_there(file)).collect()
 }
 
 /// The text of a file, by its path in the project's folder.

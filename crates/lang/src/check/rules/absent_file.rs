@@ -4,6 +4,7 @@ use super::folder_outside::leaves;
 use crate::check::{Rule, Subject};
 use crate::compile::documents;
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::document_file::DocumentFile;
 use crate::program::file_value::is_name;
 use crate::syntax::{quoted, token};
 
@@ -41,7 +42,12 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     // Where a text takes it, that is reported.
     let unreported = project.documents.iter().filter(|(name, _)| !reported.iter().any(|text| text.name == **name));
     for (name, file) in unreported {
-        let place = format!("/documents/{}", token(name));
+        let place = match file {
+            DocumentFile::Path(_) => format!("/documents/{}", token(name)),
+            DocumentFile::Table(_) => format!("/documents/{}/file", token(name)),
+        };
+        let file = file.path().to_owned();
+        let file = &file;
         if (leaves(file) || outside.beyond.contains(file))
             && let Some(cursor) = subject.in_project(&place)
         {

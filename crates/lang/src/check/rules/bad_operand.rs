@@ -1,13 +1,16 @@
 //! An operand of a condition that its operator can't work with: the step would fail, or the text itself be compared.
 
-use serde_json::{Value, json};
+use serde_json::json;
+
+use super::bad_order;
 
 use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
-use crate::compile::steps::{DeclaredText, JsonTypes};
+use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
-use crate::program::condition::{pattern_help, pattern_of_ending, slashed};
-use crate::program::reference::{as_any_path, as_path};
+use crate::program::condition::{is_moment, moment_fault, pattern_help, pattern_of_ending, slashed};
+use crate::program::fault::LocalFault;
+use crate::program::reference::as_any_path;
 use crate::program::schema::Schema;
 use crate::syntax::quoted;
 
@@ -20,7 +23,6 @@ struct Need {
     called: &'static str,
 }
 
-const NUMBERS: Need = Need { types: JsonTypes::NUMBER, called: "compares numbers" };
 const LIST: Need = Need { types: JsonTypes::LIST, called: "looks into a list, its second operand" };
 const TEXT: Need = Need { types: JsonTypes::TEXT, called: "looks into a text, its first operand" };
 const PATTERN: Need = Need { types: JsonTypes::TEXT, called: "takes a regular expression as its second operand" };
@@ -32,7 +34,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let literals = condition.operands.iter().filter(|operand| operand.form == OperandForm::Literal).count();
         for operand in &condition.operands {
             let lone = literals == condition.operands.len();
-            found.extend(bare_path(whole, operand, lone).or_else(|| bad_length(whole, operand)));
+            let moment = || bad_moment(whole, condition, operand);
+            found.extend(bare_path(whole, operand, lone).or_else(|| bad_length(whole, operand)).or_else(moment));
         }
         // What is written in a wrong way has another type than it is meant to have.
         if found.len() == before {
@@ -71,7 +74,8 @@ fn bare_path(whole: &WrittenCondition<'_>, operand: &Operand<'_>, lone: bool) ->
 
 /// A length that is misspelt, or of what has none.
 fn bad_length(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
-    let members = operand.written.as_object().filter(|members| members.len() == 1)?;
+    // The compiler reports a moment that it can't compute.
+    let members = operand.written.as_object().filter(|members| members.len() == 1 && !is_moment(operand.written))?;
     let (name, inner) = members.iter().next()?;
     let at = format!("{}/{name}", operand.at);
     if name != "length" {
@@ -95,9 +99,29 @@ fn bad_length(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Dia
     Some(whole.cursor(&at).report(&RULE, message).help(help))
 }
 
+/// A moment that can't be computed.
+fn bad_moment(
+    whole: &WrittenCondition<'_>,
+    condition: &WrittenOperator<'_>,
+    operand: &Operand<'_>,
+) -> Option<Diagnostic> {
+    let LocalFault { pointer, message, help, replacement, .. } = moment_fault(condition.operator, operand.written)?;
+    let fault = whole.cursor(&format!("{}{pointer}", operand.at)).report(&RULE, message);
+    let fault = match help {
+        Some(help) => fault.help(help),
+        None => fault,
+    };
+    Some(match replacement {
+        Some(meant) => fault.suggest(meant),
+        None => fault,
+    })
+}
+
 fn wrong_types(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>, found: &mut Vec<Diagnostic>) {
     let needs: [&Need; 2] = match condition.operator {
-        "greaterThan" | "lessThan" | "greaterOrEqual" | "lessOrEqual" => [&NUMBERS, &NUMBERS],
+        "greaterThan" | "lessThan" | "greaterOrEqual" | "lessOrEqual" => {
+            return bad_order::operands(&RULE, whole, condition, found);
+        }
         "matches" => [&TEXT, &PATTERN],
         "in" => {
             let of_type = condition.operands.get(1).and_then(|operand| wrong_type(whole, condition, operand, &LIST));
@@ -134,30 +158,12 @@ fn wrong_type(
     operand: &Operand<'_>,
     need: &Need,
 ) -> Option<Diagnostic> {
-    let is_number = |word: &Value| word.is_number() || word.as_str().is_some_and(is_json_number);
-    let fits = if need.types == JsonTypes::NUMBER {
-        // A text that is a number counts as one.
-        let may_be = operand.known.types.meets(JsonTypes::NUMBER.or(JsonTypes::TEXT));
-        may_be && operand.known.words.as_ref().is_none_or(|words| words.iter().any(is_number))
-    } else {
-        operand.known.types.meets(need.types)
-    };
-    if let (true, JsonTypes::NUMBER) = (fits, need.types)
-        && let Some(fault) = declared_text(whole, condition, operand)
-    {
-        return Some(fault);
-    }
-    if fits {
-        return quoted_number(whole, operand).filter(|_| need.types == JsonTypes::NUMBER);
+    if operand.known.types.meets(need.types) {
+        return None;
     }
     let operator = condition.operator;
     let message = format!("`{operator}` {}; {} is {}", need.called, operand.called(), operand.known.types.called());
     let fault = whole.cursor(&operand.at).report(&RULE, message);
-    let equal = need.types == JsonTypes::NUMBER && operand.form == OperandForm::Literal;
-    let path = operand.written.as_str().filter(|_| equal).map(|text| format!("@{text}"));
-    if let Some(path) = path.filter(|path| as_path(path).is_some_and(|parts| parts.len() > 1)) {
-        return Some(fault.help(format!("a path begins with `@`: `{path}`")).suggest(quoted(&path)));
-    }
     let others = condition.operands.iter().filter(|other| other.at != operand.at);
     let list = others.into_iter().find(|other| need.types == JsonTypes::LIST && other.known.types == JsonTypes::LIST);
     if let Some(list) = list {
@@ -172,63 +178,8 @@ fn wrong_type(
             let list = json!(text.split(',').map(str::trim).collect::<Vec<_>>());
             fault.help(format!("write the list: {list}")).suggest(list.to_string())
         }
-        _ if equal => fault.help(format!(
-            "words and truth values are compared with `equal` and `notEqual`; with `{operator}` {otherwise}"
-        )),
-        JsonTypes::NUMBER if counts(operand) => {
-            let length = json!({ "length": operand.written });
-            fault
-                .help(format!("{otherwise}: the number of its entries is its length, {length}"))
-                .suggest(length.to_string())
-        }
         _ => fault.help(format!("{otherwise}: compare another value, or use another operator")),
     })
-}
-
-/// Whether an operand is a list at a path: its length is meant.
-fn counts(operand: &Operand<'_>) -> bool {
-    operand.known.types == JsonTypes::LIST && operand.written.as_str().is_some_and(|text| as_path(text).is_some())
-}
-
-/// A value that its schema declares as a text: it counts as a number only where it reads as one.
-fn declared_text(
-    whole: &WrittenCondition<'_>,
-    condition: &WrittenOperator<'_>,
-    operand: &Operand<'_>,
-) -> Option<Diagnostic> {
-    if operand.known.types != JsonTypes::TEXT || operand.known.words.is_some() {
-        return None;
-    }
-    let report = |called: &str| {
-        let operator = condition.operator;
-        let message = format!("`{operator}` compares numbers; {} is {called}", operand.called());
-        whole.cursor(&operand.at).report(&RULE, message)
-    };
-    match operand.known.text {
-        DeclaredText::Open => None,
-        DeclaredText::Formatted(called) => {
-            Some(report(called).help("no such text is a number: compare it with `equal`"))
-        }
-        DeclaredText::Plain => {
-            let fault = Diagnostic { severity: Severity::Warning, ..report("a text") };
-            let otherwise = if whole.is_of_call() { "the call asks for approval" } else { "the step fails" };
-            Some(fault.help(format!(
-                "where it does not read as a number, {otherwise}: declare it as `\"type\": \"number\"`, or give its `pattern`"
-            )))
-        }
-    }
-}
-
-/// A number in quotes: it counts as one here, and is none where `equal` compares it.
-fn quoted_number(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
-    let text = operand.written.as_str().filter(|_| operand.form == OperandForm::Literal)?;
-    let fault = whole.cursor(&operand.at).report(&RULE, format!("the number {text} is written as a text"));
-    let fault = Diagnostic { severity: Severity::Warning, ..fault };
-    Some(fault.help(format!("a number has no quotes: {text}")).suggest(text))
-}
-
-fn is_json_number(text: &str) -> bool {
-    serde_json::from_str::<serde_json::Number>(text).is_ok()
 }
 
 fn bad_pattern(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {

@@ -102,6 +102,9 @@ impl<'s> ToolResults<'s> {
             Action::Db(_) if used.knows(&["/query", "/datasource"]) => known(of_kind()),
             Action::CustomTable(table) if used.knows(&["/read_only"]) => known(of_tables(table.read_only)),
             Action::Http(http) if http.http_method == Method::Head => known(head()),
+            Action::Llm(llm) if llm.answer_schema.is_some() => {
+                used.knows(&["/answer_schema"]).then(|| llm.answer_schema.clone()).flatten().and_then(known)
+            }
             Action::Llm(_) => known(text()).map(|results| Self {
                 note: Some("the result of an `llm` action is one text: `\"\"` keeps it as a whole"),
                 ..results

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::unknown_zone::ZoneFault;
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::schema::Schema;
-use crate::program::timetable::{minutes, time_of_day, zone, zone_names};
+use crate::program::timetable::{minutes, time_of_day};
 use crate::syntax::document::DocumentKind;
 use crate::syntax::quoted;
 
@@ -70,14 +71,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let message = format!("{} is no time of the day", quoted(at));
         report("at", message, "`HH:MM` of 24 hours: `06:00`, `18:30`", time(at));
     }
-    if let Some(name) = text("timezone").filter(|name| zone(name).is_none()) {
-        let message = format!("{} is no name of a time zone", quoted(name));
-        let names = zone_names();
-        let same = names.iter().find(|known| known.eq_ignore_ascii_case(name));
-        let near = nearest(name, names.iter().map(String::as_str)).filter(|_| same.is_none() && name.contains('/'));
-        let usual = "the IANA name of the zone: `Europe/Berlin`, `America/New_York`, `UTC`";
-        let help = near.map_or_else(|| usual.to_owned(), |near| format!("did you mean `{near}`?"));
-        report("timezone", message, &help, same.cloned());
+    if let Some(ZoneFault { message, help, meant }) = text("timezone").and_then(ZoneFault::of) {
+        report("timezone", message, &help, meant);
     }
     for InputFault { below, message } in input_faults(subject, schedule) {
         let name = if schedule.get("input").is_some() { format!("input{below}") } else { "every".to_owned() };

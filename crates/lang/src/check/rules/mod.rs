@@ -9,6 +9,7 @@ mod bad_host_entry;
 mod bad_model_header;
 mod bad_model_setting;
 mod bad_operand;
+mod bad_order;
 mod bad_pointer;
 mod bad_public_url;
 mod bad_schedule;
@@ -83,6 +84,7 @@ mod unknown_column;
 mod unknown_datasource;
 mod unknown_required_tool;
 mod unknown_secret;
+mod unknown_zone;
 mod unreached_limit;
 mod unsent_schema;
 mod unsure_operand;
@@ -181,5 +183,6 @@ pub const RULES: &[Rule] = &[
     bad_model_header::RULE,
     bad_secret_command::RULE,
     file_input::RULE,
+    unknown_zone::RULE,
     form_fields::RULE,
 ];

@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
-use crate::compile::steps::{JsonTypes, KnownValue, named_document};
+use crate::compile::steps::{DeclaredText, JsonTypes, KnownValue, named_document};
 use crate::compile::tool::StepInput;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::reference::{as_any_path, as_optional_path, as_path};
 use crate::program::schema::Schema;
 use crate::program::template::is_template;
-use crate::syntax::{APPROVAL_OF_STEP, quoted};
+use crate::program::text_input::{UnreadText, read_texts};
+use crate::syntax::{APPROVAL_OF_STEP, quoted, token};
 
 pub const RULE: Rule = Rule { code: codes::STEP_INPUT, check };
 
@@ -159,7 +160,18 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
             return;
         }
         let Ok(schema) = Schema::compile(given.part.clone()) else { return };
-        for fault in schema.faults(given.value) {
+        let mut value = given.value.clone();
+        if let Err(unread) = read_texts(given.part, &mut value) {
+            let unread = UnreadText { path: format!("/{}{}", token(name), unread.path), ..unread };
+            let hidden = subject.project().map_or(&[][..], |project| project.redact.as_slice());
+            let fault = subject.at(&format!("{}/properties{}", step.at, unread.path));
+            let fault = fault.report(&RULE, format!("the input of {called}: {}", unread.sentence(hidden)));
+            found.push(
+                fault.help("a text is read where it is exactly the JSON of what is wanted: no blanks, no separators"),
+            );
+            return;
+        }
+        for fault in schema.faults(&value) {
             let fault_at = format!("{at}{}", fault.path);
             let message = format!("`{name}` of {called}: {}", fault.message);
             let help = match step.is_named() {
@@ -171,15 +183,16 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
         return;
     }
     let Some(wanted) = KnownValue::of_schema(given.part, &[]) else { return };
+    let known = subject.compiled.steps.known.get(&at).map(|known| &**known).filter(|_| path.is_some());
     let (given_types, what) = match (given.value.as_str(), path) {
-        (Some(text), Some(_)) => match subject.compiled.steps.known.get(&at) {
+        (Some(text), Some(_)) => match known {
             Some(known) => (known.types, format!("`{text}` is {}", known.types.called())),
             None => return,
         },
         (Some(_), None) => (JsonTypes::TEXT, "a template gives a text".to_owned()),
         (None, _) => return,
     };
-    if given_types.meets(wanted.types) {
+    if given_types.meets(wanted.types) || may_be_read(given.part, known) {
         return;
     }
     let message = format!("`{name}` of {called} is {}, and {what}", wanted.types.called());
@@ -190,6 +203,24 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
         Some(meant) => fault.help(format!("a path keeps the type of its value: `{meant}`")).suggest(quoted(&meant)),
         None => fault.help("give a value of that type"),
     });
+}
+
+/// Whether a text may be read as what its schema wants; `known`: what is known of it.
+fn may_be_read(part: &Value, known: Option<&KnownValue>) -> bool {
+    let reads = |text: &str| {
+        let mut value = Value::from(text);
+        read_texts(part, &mut value).is_ok() && !value.is_string()
+    };
+    // The schema reads some text.
+    if !["0", "true"].into_iter().any(reads) {
+        return false;
+    }
+    match known {
+        None => true,
+        Some(known) if !known.types.meets(JsonTypes::TEXT) => false,
+        Some(KnownValue { words: Some(words), .. }) => words.iter().filter_map(Value::as_str).any(reads),
+        Some(known) => !matches!(known.text, DeclaredText::Formatted(_)),
+    }
 }
 
 /// Whether a value is written out: no text in it is a path or a template.

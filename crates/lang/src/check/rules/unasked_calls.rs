@@ -6,7 +6,7 @@ use super::constant_condition::{Constant, never_holds, path_and_word};
 use crate::check::condition::{Operand, OperandForm, PartOfCall, WrittenCondition, WrittenOperator};
 use crate::compile::Effort;
 use crate::compile::steps::{KnownValue, is_same};
-use crate::program::condition::CompiledCondition;
+use crate::program::condition::{CompiledCondition, OrderRules};
 use crate::program::reference::Scope;
 use crate::syntax::quoted;
 
@@ -97,7 +97,7 @@ fn of_pattern(condition: &WrittenOperator<'_>, one: &Operand<'_>, pattern: &Oper
             secrets: None,
         };
         // What can't be judged is left to the run.
-        matching.evaluate(&scope).unwrap_or(true)
+        matching.evaluate(&scope, OrderRules::PRESENT).unwrap_or(true)
     };
     if words.iter().any(holds) {
         return None;

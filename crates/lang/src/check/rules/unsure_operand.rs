@@ -117,6 +117,8 @@ impl<'a> OrderReader<'_, 'a> {
                 for (index, operand) in operands.iter().enumerate() {
                     if let Some(path) = operand.as_str() {
                         self.operand(&format!("{at}/{index}"), path);
+                    } else if let Some(path) = operand.get("time").and_then(Value::as_str) {
+                        self.operand(&format!("{at}/{index}/time"), path);
                     }
                 }
             }

@@ -105,6 +105,7 @@ pub const PLACES: &[&str] = &[
     r#"L188 loop.json:6:58 /input/properties/receipt/contentMediaType: "image/png""#,
     r#"L188 loop.json:7:37 /input/properties/talk/contentMediaType: "audio/mpeg""#,
     r#"L188 loop.json:8:84 /input/properties/scans/items/contentMediaType: "image/tiff""#,
+    r#"L189 loop.json:4:17 /definition/timezone: "europe/zurich""#,
     r#"L236 loop.json:10:29 /definition/actions/0/properties: "properties""#,
     r#"L236 loop.json:12:28 /definition/actions/1/properties/expected_keys: ["one"]"#,
     r#"L236 loop.json:15:29 /definition/actions/2/properties: "properties""#,

@@ -79,6 +79,7 @@ pub(crate) fn of_action(action: &Value, properties: Option<&Value>, databases: O
             }
             _ => ANY,
         },
+        Some("llm") => output::part(action.get("answer_schema")),
         Some("custom-table") => of_table(action.get("max_rows"), properties, databases),
         // A call may name other lists.
         Some("matcher") => {

@@ -2,17 +2,22 @@
 //! their own.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::sql::{self, OtherPlaceholder, Placeholders};
-use super::{ActionDraft, NamedVariable, NamingForm, http, matcher};
+use super::{ActionDraft, NamedVariable, NamingForm, http, matcher, parameters};
+use crate::compile::review::{ReviewedValues, review};
 use crate::diagnostic::{Severity, codes};
 use crate::language::Action;
 use crate::language::action::{CommandAction, DbAction, TextKind};
 use crate::policy::variables;
+use crate::program::answer_form::AnswerForm;
 use crate::program::fault::LocalFault;
 use crate::program::reference::escape_pointer;
 use crate::program::template::{ValueEscape, Variable, is_template};
-use crate::program::{CommandTool, DbTool, TemplatedAction, ToolKind};
+use crate::program::{CommandTool, DbTool, Schema, TemplatedAction, ToolKind};
 
 /// What an action does, compiled. None when it has faults.
 pub(super) fn compile(action: &Action, work: &mut ActionDraft<'_>) -> Option<ToolKind> {
@@ -47,7 +52,27 @@ fn templated(action: &Action, work: &mut ActionDraft<'_>) -> Option<TemplatedAct
         }
         texts.push((pointer, template));
     }
-    is_whole.then(|| TemplatedAction::new(action.clone(), texts))
+    let answer = kind.answer_schema().map(|written| answer_form(written, work));
+    // A schema with a fault is no answer that any text could be.
+    let answer = match answer {
+        Some(None) => return None,
+        Some(form) => form,
+        None => None,
+    };
+    is_whole.then(|| TemplatedAction::new(action.clone(), texts, answer))
+}
+
+/// What the answer of a model must be; none when its schema has an error.
+fn answer_form(written: &Value, work: &mut ActionDraft<'_>) -> Option<AnswerForm> {
+    let examined = Schema::examine(&Arc::new(written.clone()));
+    let refused: Vec<&str> = examined.faults.iter().map(|fault| fault.path.as_str()).collect();
+    let review = review(written, ReviewedValues::Anything, &refused);
+    let refused: Vec<LocalFault> =
+        examined.faults.into_iter().map(|fault| parameters::bad_schema(written, fault)).collect();
+    let faults: Vec<LocalFault> = refused.into_iter().chain(review.faults).collect();
+    let is_sound = !faults.iter().any(LocalFault::is_error);
+    faults.into_iter().for_each(|fault| work.push(fault.under("/answer_schema")));
+    examined.rest.filter(|_| is_sound).map(AnswerForm::of)
 }
 
 fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {

@@ -19,6 +19,14 @@ super::action! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "f64", range(min = 0.0, max = 2.0))]
         temperature: Option<f64>,
+        /// The JSON Schema of its answer. With it the result is the value, and without it the text.
+        #[serde(
+            default,
+            deserialize_with = "crate::language::react::read_schema",
+            skip_serializing_if = "Option::is_none"
+        )]
+        #[schemars(schema_with = "crate::language::react::json_schema")]
+        answer_schema: Option<serde_json::Value>,
         /// How often the model is asked again. Nothing else says so: not the loop, and no declaration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry: Option<crate::language::react::Retry>,
@@ -36,6 +44,10 @@ impl ActionKind for LlmAction {
 
     fn describe(&self) -> String {
         "Asks a language model.".to_owned()
+    }
+
+    fn answer_schema(&self) -> Option<&serde_json::Value> {
+        self.answer_schema.as_ref()
     }
 
     fn repeated(&self) -> Option<String> {

@@ -94,6 +94,11 @@ pub trait ActionKind: RegisteredAction {
     /// How soon a call may return.
     fn speed(&self) -> CallSpeed;
 
+    /// The schema of what a model answers, where the result is a value.
+    fn answer_schema(&self) -> Option<&Value> {
+        None
+    }
+
     /// How a failed call is made again by the driver.
     fn retry(&self) -> Option<&CallRetry> {
         None

@@ -1,9 +1,11 @@
 //! What a condition gives when only some of the values are known that it reads.
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
+use super::order::MomentOperand;
 use super::{CompiledCondition, ConditionOperand, ConditionTest, OperandValue};
 use crate::program::canonical::spelling;
+use crate::program::exact_text::number_of;
 use crate::program::reference::Field;
 use crate::syntax::decimal::Decimal;
 
@@ -99,7 +101,7 @@ fn together(parts: &[ConditionTest], known: KnownValues<'_>, decides: bool) -> O
 fn number(value: &Value) -> Option<Decimal> {
     let digits = match value {
         Value::Number(number) => number.to_string(),
-        Value::String(text) => serde_json::from_str::<Number>(text).ok()?.to_string(),
+        Value::String(text) => number_of(text)?.to_string(),
         _ => return None,
     };
     Decimal::read(&digits)
@@ -110,13 +112,15 @@ impl ConditionOperand {
         match &self.takes {
             OperandValue::Field(field) => paths_of(field, visit),
             OperandValue::Length(path) => visit(path),
+            OperandValue::Moment(MomentOperand { from: Some(from), .. }) => paths_of(from, visit),
+            OperandValue::Moment(_) => {}
         }
     }
 
     fn known(&self, known: KnownValues<'_>) -> Option<Value> {
         match &self.takes {
             OperandValue::Field(field) => value_of(field, known),
-            OperandValue::Length(_) => None,
+            OperandValue::Length(_) | OperandValue::Moment(_) => None,
         }
     }
 }

@@ -14,14 +14,14 @@ fn evaluate(condition: Value, input: &Value) -> Result<bool, String> {
         input,
         lists: None,
         files: None,
-        now: "",
+        now: "2026-11-30T12:00:00.000Z",
         run_id: "",
         context: &[],
         extra: &[],
         reads_fences: false,
         secrets: None,
     };
-    compiled(condition).evaluate(&scope).map_err(|fault| fault.0)
+    compiled(condition).evaluate(&scope, OrderRules::PRESENT).map_err(|fault| fault.0)
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn what_is_missing_or_of_another_type_is_a_fault_and_never_false() {
     for (condition, why) in [
         (
             json!({ "greaterThan": ["@input.amount", 500] }),
-            "`@input.amount` is a text, and `greaterThan` compares numbers",
+            "`greaterThan` compares two numbers or two times: `@input.amount` is the text \"n/a\", and `500` is a number",
         ),
         (
             json!({ "lessThan": ["@input.flag", 500] }),
-            "`@input.flag` is true or false, and `lessThan` compares numbers",
+            "`lessThan` compares two numbers or two times: `@input.flag` is true or false, and `500` is a number",
         ),
         (json!({ "greaterThan": ["@input.amuont", 500] }), "`@input.amuont` is missing"),
         (json!({ "equal": ["@input.kind", "x"] }), "`@input.kind` is missing"),
@@ -99,4 +99,110 @@ fn what_can_not_be_compiled_is_reported_at_its_place() {
     let parts = |count: usize| json!({ "and": vec![part.clone(); count] });
     assert_eq!(faults(parts(MAX_OPERATORS)), ["L009 "]);
     compiled(parts(MAX_OPERATORS - 1));
+}
+
+fn judged(condition: &Value, input: &Value, rules: OrderRules<'_>) -> Result<bool, String> {
+    let scope = Scope {
+        arguments: &Value::Null,
+        input,
+        lists: None,
+        files: None,
+        now: "2026-11-30T12:00:00.000Z",
+        run_id: "",
+        context: &[],
+        extra: &[],
+        reads_fences: false,
+        secrets: None,
+    };
+    compiled(condition.clone()).evaluate(&scope, rules).map_err(|fault| fault.0)
+}
+
+#[test]
+fn two_times_have_an_order_and_a_date_alone_is_its_midnight_in_the_zone() {
+    let zone = crate::program::timetable::zone("Europe/Berlin").unwrap();
+    let berlin = OrderRules { zone: Some(&zone), ..OrderRules::PRESENT };
+    let input = json!({ "due": "2026-10-30", "late": "2026-10-31T12:00:00+01:00", "first": "2026-03-28", "pin": "x9" });
+    for (condition, in_utc, in_berlin) in [
+        (json!({ "lessThan": ["@input.due", "@now"] }), true, true),
+        (json!({ "lessThan": ["@input.due", { "now": "-30d" }] }), true, true),
+        (json!({ "greaterOrEqual": ["@input.late", { "now": "-30d" }] }), false, false),
+        (json!({ "greaterThan": [{ "now": "0s" }, "@input.late"] }), true, true),
+        // Midnight in Berlin is 23:00 of the day before in UTC.
+        (json!({ "lessThan": ["@input.due", "2026-10-30T00:00:00Z"] }), false, true),
+        (json!({ "equal": ["@input.due", "2026-10-30"] }), true, true),
+        // A day of the calendar: the night of 2026-03-29 has an hour less.
+        (json!({ "lessOrEqual": [{ "time": "@input.first", "plus": "2d" }, "2026-03-29T22:00:00Z"] }), false, true),
+        (json!({ "lessThan": [{ "time": "@input.first", "plus": "48h" }, "2026-03-30"] }), false, false),
+        (json!({ "greaterThan": [{ "time": "2026-12-01", "plus": "-1d" }, "@now"] }), false, false),
+    ] {
+        let judge = |rules: OrderRules<'_>| judged(&condition, &input, rules);
+        assert_eq!((judge(OrderRules::PRESENT), judge(berlin)), (Ok(in_utc), Ok(in_berlin)), "{condition}");
+    }
+}
+
+#[test]
+fn a_pair_without_an_order_is_a_fault_that_names_both_values_and_hides_secrets() {
+    let input = json!({ "due": "31.12.2026", "n": 7, "blank": " 7", "day": "2026-10-30", "list": [1], "password": "abc", "pin": "x9" });
+    let hidden = ["pin".to_owned()];
+    let rules = OrderRules { hidden: &hidden, ..OrderRules::PRESENT };
+    for (condition, why) in [
+        (
+            json!({ "lessThan": ["@input.due", "@now"] }),
+            "`@input.due` is the text \"31.12.2026\", and `@now` is the text \"2026-11-30T12:00:00.000Z\"",
+        ),
+        (
+            json!({ "lessThan": ["@input.n", "@input.day"] }),
+            "`@input.n` is the number 7, and `@input.day` is the text \"2026-10-30\"",
+        ),
+        (json!({ "lessThan": ["@input.blank", 9] }), "`@input.blank` is the text \" 7\", and `9` is a number"),
+        (json!({ "lessThan": ["@input.list", 9] }), "`@input.list` is a list, and `9` is a number"),
+        (
+            json!({ "lessThan": ["@input.password", 9] }),
+            "`@input.password` is a text, which is hidden, and `9` is a number",
+        ),
+        (json!({ "lessThan": ["@input.pin", 9] }), "`@input.pin` is a text, which is hidden, and `9` is a number"),
+        (
+            json!({ "lessThan": [{ "time": "@input.due", "plus": "1d" }, "@now"] }),
+            "counts from the text \"31.12.2026\"",
+        ),
+        (json!({ "lessThan": [{ "time": "@input.day", "plus": "36600d" }, 9] }), "and `9` is a number"),
+    ] {
+        let fault = judged(&condition, &input, rules).unwrap_err();
+        assert!(fault.contains(why), "{condition}: {fault}");
+    }
+    let far = json!({ "lessThan": [{ "time": "9999-12-30", "plus": "2d" }, "@now"] });
+    assert_eq!(
+        judged(&far, &input, rules).unwrap_err(),
+        "`{\"time\":\"9999-12-30\",\"plus\":\"2d\"}` is beyond all times"
+    );
+}
+
+#[test]
+fn a_run_of_an_older_edition_keeps_its_numbers_with_blanks_and_has_no_times() {
+    let rules = OrderRules { is_exact: false, ..OrderRules::PRESENT };
+    let input = json!({ "blank": " 7", "day": "2026-10-30" });
+    assert_eq!(judged(&json!({ "lessThan": ["@input.blank", 9] }), &input, rules), Ok(true));
+    let fault = judged(&json!({ "lessThan": ["@input.day", "@now"] }), &input, rules).unwrap_err();
+    assert_eq!(fault, "`@input.day` is a text, and `lessThan` compares numbers");
+}
+
+#[test]
+fn a_moment_that_can_not_be_computed_is_reported_at_its_place() {
+    for (condition, place) in [
+        (json!({ "lessThan": ["@input.a", { "now": "30" }] }), "/lessThan/1/now: `30` is no span of time"),
+        (json!({ "lessThan": [{ "now": "-30d", "plus": "1d" }, 1] }), "/lessThan/0: a moment has no `plus`"),
+        (json!({ "lessThan": [{ "time": "@input.a", "minus": "1d" }, 1] }), "/lessThan/0: a moment has no `minus`"),
+        (json!({ "lessThan": [{ "time": "@input.a" }, 1] }), "/lessThan/0: `plus` is missing"),
+        (
+            json!({ "lessThan": [{ "time": 5, "plus": "1d" }, 1] }),
+            "/lessThan/0/time: `time` takes an `@path`, or a time; `5` was given",
+        ),
+        (json!({ "equal": ["@input.a", { "now": "-30d" }] }), "/equal/1: `equal` compares values as they are written"),
+        (json!({ "in": [{ "now": "-30d" }, []] }), "/in/0: `in` compares values as they are written"),
+    ] {
+        let read: Condition = serde_json::from_value(condition.clone()).unwrap();
+        let faults = CompiledCondition::compile(&read).unwrap_err();
+        let fault = format!("{}: {}", faults[0].pointer, faults[0].message);
+        assert!(fault.starts_with(place) && faults[0].help.is_some(), "{condition}: {fault}");
+    }
 }

@@ -9,18 +9,20 @@ use serde_json::{Map, Value};
 
 use super::FileFault;
 use super::held_value::FileValue;
+use super::typed_cell::CellTypes;
 use super::weight::{MAX_WEIGHT, of_member, of_value, too_heavy};
+use crate::language::document_file::TableForm;
 use crate::program::bind::run_input::LongListWriter;
 
-/// The rows of a CSV text: its first row has the names. All values are texts, so that no number loses its zeros. There is
-/// one parsed row at a time.
+/// The rows of a CSV text: its first row has the names. Values are texts, so that no number loses its zeros, unless their columns
+/// have types. There is one parsed row at a time.
 ///
 /// # Errors
 /// What is wrong with it, and in which line.
-pub(super) fn rows(text: &str) -> Result<FileValue, FileFault> {
+pub(super) fn rows(text: &str, form: Option<&TableForm>) -> Result<FileValue, FileFault> {
     let mut list = LongListWriter::default();
-    each_row(text, &mut |names, fields| {
-        let members = names.iter().cloned().zip(fields.into_iter().map(Value::from));
+    each_row(text, form, &mut |names, values| {
+        let members = names.iter().cloned().zip(values);
         list.push(&Value::Object(members.collect::<Map<_, _>>()));
     })?;
     Ok(FileValue::of_list(list))
@@ -30,12 +32,16 @@ pub(super) fn rows(text: &str) -> Result<FileValue, FileFault> {
 ///
 /// # Errors
 /// What is wrong with the text, and in which line.
-pub(super) fn weight(text: &str) -> Result<usize, FileFault> {
-    each_row(text, &mut |_, _| {})
+pub(super) fn weight(text: &str, form: Option<&TableForm>) -> Result<usize, FileFault> {
+    each_row(text, form, &mut |_, _| {})
 }
 
 /// Takes the names and the values of each row. Returns about how much memory all rows take as a whole.
-fn each_row(text: &str, take: &mut dyn FnMut(&[String], Vec<String>)) -> Result<usize, FileFault> {
+fn each_row(
+    text: &str,
+    form: Option<&TableForm>,
+    take: &mut dyn FnMut(&[String], Vec<Value>),
+) -> Result<usize, FileFault> {
     let mut reader = Records { text, chars: text.char_indices().peekable(), line: 1 };
     let names: Vec<String> = match reader.record_but_blank()? {
         Some(Record { fields, .. }) => fields.into_iter().map(|name| name.trim().to_owned()).collect(),
@@ -45,6 +51,7 @@ fn each_row(text: &str, take: &mut dyn FnMut(&[String], Vec<String>)) -> Result<
         }
     };
     judge_names(&names)?;
+    let types = CellTypes::of(form, &names)?;
     let mut weight = of_value();
     // An empty line is an empty value where a row has one value; elsewhere it is none.
     let is_lone = names.len() == 1;
@@ -60,7 +67,7 @@ fn each_row(text: &str, take: &mut dyn FnMut(&[String], Vec<String>)) -> Result<
         if weight > MAX_WEIGHT {
             return Err(too_heavy(line));
         }
-        take(&names, fields);
+        take(&names, types.read(&names, fields, line)?);
     }
     Ok(weight)
 }
@@ -199,7 +206,7 @@ mod tests {
     use super::*;
 
     fn rows(text: &str) -> Result<Value, FileFault> {
-        super::rows(text).map(|file| file.whole().into_owned())
+        super::rows(text, None).map(|file| file.whole().into_owned())
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::settings::{AMOUNT_PLACES, MatchSettings};
 use crate::program::canonical;
+use crate::program::exact_text::{date_of, number_of};
 use crate::syntax::decimal::Decimal;
 
 /// The field of an amount.
@@ -124,10 +125,7 @@ fn lone_date(members: &Map<String, Value>) -> Option<&Value> {
 fn amount(value: &Value) -> Option<i128> {
     let units = match value {
         Value::Number(number) => units(number.as_str())?,
-        Value::String(text) => match serde_json::from_str(text.trim()).ok()? {
-            Value::Number(number) => units(number.as_str())?,
-            _ => return None,
-        },
+        Value::String(text) => units(number_of(text)?.as_str())?,
         _ => return None,
     };
     Some(units)
@@ -140,14 +138,10 @@ fn units(number: &str) -> Option<i128> {
 
 /// The day of a date, or of a moment as it is written.
 fn day(value: &Value) -> Option<i64> {
-    let text = value.as_str()?.trim();
+    let text = value.as_str()?;
     let (written, rest) = text.split_at_checked(10)?;
-    let is_plain = written.bytes().enumerate().all(|(at, byte)| match at {
-        4 | 7 => byte == b'-',
-        _ => byte.is_ascii_digit(),
-    });
-    if !is_plain || !(rest.is_empty() || rest.starts_with(['T', 't', ' '])) {
+    if !(rest.is_empty() || rest.starts_with(['T', 't', ' '])) || text.ends_with(char::is_whitespace) {
         return None;
     }
-    Some(written.parse::<Date>().ok()?.duration_since(FIRST_DAY).as_hours() / 24)
+    Some(date_of(written)?.duration_since(FIRST_DAY).as_hours() / 24)
 }

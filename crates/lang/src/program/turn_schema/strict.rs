@@ -79,17 +79,28 @@ pub struct StrictTurn {
     pub schema: Box<str>,
     /// The shapes of the tools' inputs.
     inputs: Vec<(String, Value)>,
+    /// The shape of an answer that is no turn.
+    answer: Option<Value>,
 }
 
 impl StrictTurn {
     pub(super) fn of(inputs: &[(&str, Value)]) -> Self {
         let schema = flat(inputs.iter().map(|(name, input)| (*name, strict(input)))).to_string().into();
-        Self { schema, inputs: inputs.iter().map(|(name, input)| ((*name).to_owned(), input.clone())).collect() }
+        let inputs = inputs.iter().map(|(name, input)| ((*name).to_owned(), input.clone())).collect();
+        Self { schema, inputs, answer: None }
+    }
+
+    /// That of an answer.
+    pub(super) fn of_answer(shape: &Value) -> Self {
+        Self { schema: strict(shape).to_string().into(), inputs: Vec::new(), answer: Some(shape.clone()) }
     }
 
     /// A reply without the `null`s that strict mode puts in the place of absent members; none when it has none.
     pub fn without_nulls(&self, reply: &str) -> Option<String> {
         let mut turn: Value = serde_json::from_str(reply).ok()?;
+        if let Some(shape) = &self.answer {
+            return drop_nulls(&mut turn, shape).then(|| turn.to_string());
+        }
         let name = turn.get("action")?.as_str()?;
         let (_, shape) = self.inputs.iter().find(|(tool, _)| tool == name)?;
         let dropped = drop_nulls(turn.get_mut("action_input")?, shape);

@@ -122,8 +122,11 @@ impl ReplyConstraint {
     }
 }
 
-/// The schema of the turns of a loop in the dialect `json`.
+/// The schema of the turns of a loop in the dialect `json`, or of the answer to a lone question.
 fn forms<'a>(ask: &Ask<'a>) -> Option<&'a TurnForms> {
+    if ask.answer.is_some() {
+        return ask.answer;
+    }
     let program = ask.program.filter(|program| program.properties.dialect == Dialect::Json)?;
     let turn = program.turn_schema();
     turn.reported.call_once(|| report(program, turn));

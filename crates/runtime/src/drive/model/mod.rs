@@ -56,6 +56,7 @@ use loopctl_lang::language::SecretSource;
 use loopctl_lang::language::project::Provider;
 use loopctl_lang::language::react::{self, ReactProperties, Retry};
 use loopctl_lang::program::LoopProgram;
+use loopctl_lang::program::turn_schema::TurnForms;
 use protocol::Protocol;
 use reasoning::{lacks_reasoning, returned, without_reasoning};
 use refused_fields::RequestField;
@@ -121,6 +122,8 @@ pub struct Ask<'a> {
     /// The loop whose conversation it is: its dialect decides whether its tools go into the request.
     /// A lone question has none.
     pub program: Option<&'a LoopProgram>,
+    /// What a lone question must be answered with, where that is an object: the reply may be constrained to it.
+    pub answer: Option<&'a TurnForms>,
     /// The input of the run that asks: a script chooses its replies by it. A lone question has none.
     pub input: Option<&'a Value>,
     /// The most tokens of the reply.

@@ -79,6 +79,7 @@ impl Driver<'_> {
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),
+            answer: None,
             input: Some(&state.header.input.value),
             max_tokens: if sums_up { history::max_tokens(program, state) } else { window::max_tokens(program, state) },
             temperature: properties.temperature,

@@ -14,9 +14,12 @@ use crate::drive::tool::call::{Spent, ToolCall};
 use loopctl_engine::budget;
 use loopctl_engine::conversation::{Conversation, Role, estimated_tokens};
 use loopctl_engine::event::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault};
+use loopctl_engine::written_answer::written_answer;
 use loopctl_lang::language::Action;
 use loopctl_lang::language::action::LlmAction;
 use loopctl_lang::language::project::Price;
+use loopctl_lang::language::react::Retry;
+use loopctl_lang::program::answer_form::AnswerForm;
 use loopctl_lang::program::reference::Scope;
 use loopctl_lang::program::template::Template;
 use loopctl_lang::program::{TemplatedAction, Tool, ToolKind};
@@ -26,6 +29,8 @@ use loopctl_lang::program::{TemplatedAction, Tool, ToolKind};
 pub(super) struct LlmTool<'t> {
     action: &'t LlmAction,
     template: &'t Template,
+    /// What its answer must be.
+    answer: Option<&'t AnswerForm>,
 }
 
 /// The model that an `llm` action names; none for an action that asks the model of its run, and for other tools.
@@ -38,7 +43,7 @@ impl<'t> LlmTool<'t> {
     pub(super) fn of(tool: &'t Tool) -> Option<Self> {
         match &tool.kind {
             ToolKind::Action(compiled @ TemplatedAction { action: Action::Llm(action), .. }) => {
-                Some(Self { action, template: compiled.template("/template")? })
+                Some(Self { action, template: compiled.template("/template")?, answer: compiled.answer.as_ref() })
             }
             _ => None,
         }
@@ -120,8 +125,12 @@ impl ToolRunner for LlmRunner {
 /// When the template lacks a value.
 fn question(tool: LlmTool<'_>, scope: &Scope<'_>) -> Result<Conversation, ToolFault> {
     let scope = Scope { secrets: None, ..*scope };
-    let question =
+    let mut question =
         tool.template.render(&scope).map_err(|missing| fault("a value is missing or can't be used", missing.0))?;
+    if let Some(form) = tool.answer {
+        question.push_str("\n\n");
+        question.push_str(&form.instructions());
+    }
     let mut conversation = Conversation::default();
     conversation.push(Role::User, question);
     Ok(conversation)
@@ -141,6 +150,7 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
     let mut ask = Ask {
         conversation,
         program: None,
+        answer: tool.answer.and_then(|form| form.forms.as_ref()),
         input: None,
         max_tokens: max_tokens(tool, &model),
         temperature: tool.action.temperature,
@@ -198,23 +208,91 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
             answer = model::ask(&models, &ask, wire, &retry, &retried).await;
         }
     }
-    let asked = AskedQuestion { bytes: conversation.bytes, max_tokens: ask.max_tokens, price };
+    let mut asked =
+        AskedQuestion { bytes: conversation.bytes, max_tokens: ask.max_tokens, price, form: tool.answer, unread: None };
+    if let Some(form) = tool.answer {
+        let correction = Correction { form, models: &models, ask, retry: &retry, used: &used, retried: &retried };
+        correction.correct(&mut answer, &mut failed, wire, &mut asked).await;
+    }
     outcome(answer, failed, &asked)
 }
 
+/// The most replies to a question whose answer must match a schema: the third that does not fails the call, as in a loop.
+const MAX_ANSWERS: u32 = 3;
+/// The most characters of an answer that did not match which the model reads again.
+const MAX_REPEATED_CHARACTERS: usize = 4_000;
+
+/// A question whose answer must match a schema: a model that gave another one reads what is wrong with it.
+struct Correction<'a> {
+    form: &'a AnswerForm,
+    models: &'a [Arc<ModelClient>],
+    ask: Ask<'a>,
+    retry: &'a Retry,
+    /// Counts an attempt.
+    used: &'a (dyn Fn(&FailedAttempt) + Send + Sync),
+    retried: &'a (dyn Fn(RetriedAttempt) + Send + Sync),
+}
+
+impl Correction<'_> {
+    /// Asks again while the answer does not match, as often as the loop does.
+    async fn correct(
+        &self,
+        answer: &mut Result<Reply, ModelFault>,
+        failed: &mut Vec<FailedAttempt>,
+        wire: &mut Wire,
+        asked: &mut AskedQuestion<'_>,
+    ) {
+        let mut talk = self.ask.conversation.clone();
+        let mut replies = 1;
+        while let Ok(reply) = answer
+            && reply.finish == Finish::Stop
+            && !reply.is_empty()
+            && let Err(why) = written_answer(&self.form.schema, &reply.text)
+        {
+            failed.append(&mut reply.attempts);
+            let wrong = uncounted(reply, talk.bytes);
+            (self.used)(&wrong);
+            failed.push(wrong);
+            if replies == MAX_ANSWERS || self.ask.enough.is_some_and(|enough| enough(failed)) {
+                asked.unread = Some(why);
+                return;
+            }
+            replies += 1;
+            let repeated: String = reply.text.chars().take(MAX_REPEATED_CHARACTERS).collect();
+            talk.push(Role::Assistant, repeated);
+            talk.push(
+                Role::User,
+                format!("Your reply was not taken: {why}\nReply again, with one JSON value and nothing else."),
+            );
+            asked.bytes = talk.bytes;
+            let ask = Ask { conversation: &talk, ..self.ask };
+            *answer = model::ask(self.models, &ask, wire, self.retry, self.retried).await;
+        }
+    }
+}
+
 /// A question that a model was asked.
-struct AskedQuestion {
+struct AskedQuestion<'a> {
     /// Its length.
     bytes: usize,
     /// The most tokens of its reply.
     max_tokens: u32,
     price: Option<Price>,
+    /// What its answer must be.
+    form: Option<&'a AnswerForm>,
+    /// Why the last answer was not taken, which is counted among the attempts.
+    unread: Option<String>,
 }
 
 /// What the action gives. `failed`: the attempts before the last request.
-fn outcome(answer: Result<Reply, ModelFault>, mut failed: Vec<FailedAttempt>, asked: &AskedQuestion) -> RawOutcome {
+fn outcome(answer: Result<Reply, ModelFault>, mut failed: Vec<FailedAttempt>, asked: &AskedQuestion<'_>) -> RawOutcome {
     let price = asked.price;
     match answer {
+        Ok(reply) if let Some(why) = &asked.unread => {
+            let class = format!("the model's answer does not match `answer_schema`: {why}");
+            let result = Err(fault(class, reply.text).into());
+            RawOutcome { result, spent: spent(&failed, None, price) }
+        }
         Ok(reply) if reply.is_empty() => {
             let result = Err(fault("the model's answer was empty", "").into());
             RawOutcome { result, spent: spent(&failed, None, price) }
@@ -236,7 +314,10 @@ fn outcome(answer: Result<Reply, ModelFault>, mut failed: Vec<FailedAttempt>, as
                     );
                     Err(fault(class, reply.text))
                 }
-                Finish::Stop => Ok(Value::String(reply.text)),
+                Finish::Stop => match asked.form {
+                    Some(form) => written_answer(&form.schema, &reply.text).map_err(|why| fault(why, reply.text)),
+                    None => Ok(Value::String(reply.text)),
+                },
             };
             RawOutcome { result: result.map_err(Into::into), spent }
         }
@@ -250,7 +331,18 @@ fn outcome(answer: Result<Reply, ModelFault>, mut failed: Vec<FailedAttempt>, as
     }
 }
 
-/// The attempt whose reply was empty: it is paid for, whether it was counted or not.
+/// The value that a script gives in the place of an answer: it is held against the schema as the answer of a model is.
+///
+/// # Errors
+/// Why a model's answer would not be taken.
+pub(super) fn scripted_answer(tool: &Tool, given: Value) -> Result<Value, ToolFault> {
+    let Some(form) = LlmTool::of(tool).and_then(|llm| llm.answer) else { return Ok(given) };
+    let text = given.as_str().map_or_else(|| given.to_string(), str::to_owned);
+    let wrong = |why| fault(format!("the answer of the script does not match `answer_schema`: {why}"), "");
+    written_answer(&form.schema, &text).map_err(wrong)
+}
+
+/// The attempt whose reply was empty, or not taken: it is paid for, whether it was counted or not.
 fn uncounted(reply: &Reply, asked: usize) -> FailedAttempt {
     let (usage, estimated) = ReplyUsage { counted: reply.usage, asked, text: written(reply) }.tokens();
     FailedAttempt { usage: Some(usage), estimated, ..FailedAttempt::default() }

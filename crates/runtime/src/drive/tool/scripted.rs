@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::llm::scripted_answer;
 use super::runner::{OpenedRun, RawFault, RawOutcome, ToolRunner, not_available};
 use crate::drive::future::BoxFuture;
 use crate::drive::model::ScriptPlayer;
@@ -56,7 +57,10 @@ impl ToolRunner for ScriptedRunner {
             nth
         };
         match self.script.tool(&tool.name, nth) {
-            Some(ToolResult::Ok(value)) => Box::pin(ready(RawOutcome::from(Ok::<_, RawFault>(value)))),
+            Some(ToolResult::Ok(value)) => {
+                let answer = scripted_answer(tool, value).map_err(RawFault::from);
+                Box::pin(ready(RawOutcome::from(answer)))
+            }
             Some(ToolResult::Failed(fault)) => Box::pin(ready(RawOutcome::from(Err(failed(fault))))),
             None => not_available("the script does not name it"),
         }

@@ -5,12 +5,16 @@ use serde_json::{Value, json};
 use super::{compile_as, http};
 use crate::diagnostic::codes;
 use crate::language::approval::OnExpiry;
-use crate::program::approval::{ApprovalNeed, ApprovalPolicy};
+use crate::program::approval::{ApprovalNeed, ApprovalPolicy, CallRules};
+use crate::program::condition::OrderRules;
 
 fn policy(action: Value, mut declaration: Value) -> ApprovalPolicy {
     declaration["name"] = json!("t");
     compile_as(declaration, http(action)).unwrap().0.approval
 }
+
+/// What the conditions of a new run are judged by.
+const RULES: CallRules<'static> = CallRules { reads_fences: true, order: OrderRules::PRESENT, now: "" };
 
 #[test]
 fn of_two_settings_the_stricter_one_counts_wherever_it_is() {
@@ -41,7 +45,7 @@ fn a_call_is_approved_when_the_condition_of_either_says_so() {
     let under = json!({ "requires_approval": { "lessThan": ["@input.count", 1] } });
     for (action, declaration) in [(over(5), under.clone()), (under, over(5))] {
         let policy = policy(action, declaration);
-        let need = |amount: Value, count: Value| policy.of_call(&json!({ "amount": amount, "count": count }), true);
+        let need = |amount: Value, count: Value| policy.of_call(&json!({ "amount": amount, "count": count }), &RULES);
         assert!(policy.may_ask() && !policy.always);
         assert_eq!(need(json!(6), json!(1)), ApprovalNeed::Needed);
         assert_eq!(need(json!(5), json!(0)), ApprovalNeed::Needed);
@@ -53,10 +57,10 @@ fn a_call_is_approved_when_the_condition_of_either_says_so() {
     }
     // A declaration without a condition leaves that of the action.
     for declaration in [json!({}), json!({ "requires_approval": false })] {
-        assert_eq!(policy(over(5), declaration).of_call(&json!({ "amount": 6 }), true), ApprovalNeed::Needed);
+        assert_eq!(policy(over(5), declaration).of_call(&json!({ "amount": 6 }), &RULES), ApprovalNeed::Needed);
     }
     let always = policy(over(5), json!({ "requires_approval": true }));
-    assert_eq!(always.of_call(&json!({ "amount": 1 }), true), ApprovalNeed::Needed);
+    assert_eq!(always.of_call(&json!({ "amount": 1 }), &RULES), ApprovalNeed::Needed);
 }
 
 #[test]

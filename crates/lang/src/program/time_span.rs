@@ -1,0 +1,103 @@
+//! Spans of time as they are written: `90s`, `30m`, `-2h`, `30d`.
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Span, Timestamp};
+
+/// How a span is written, in a sentence.
+pub const SPAN_HELP: &str =
+    "a number with `s`, `m`, `h` or `d`, with a `-` for back in time: `90s`, `30m`, `-2h`, `-30d`";
+
+/// The longest span, in days: a hundred years.
+const MAX_DAYS: i64 = 100 * 366;
+const SECONDS_OF_DAY: i64 = 24 * 60 * 60;
+
+/// A span of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeSpan {
+    /// Seconds of the clock.
+    Seconds(i64),
+    /// Days of the calendar.
+    Days(i64),
+}
+
+impl TimeSpan {
+    /// The span that a text writes.
+    pub fn read(text: &str) -> Option<Self> {
+        let (sign, rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+        let (number, unit) = rest.split_at_checked(rest.len().checked_sub(1)?)?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let number: i64 = number.parse().ok().filter(|_| is_number)?;
+        let factor = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 60 * 60,
+            "d" => return (number <= MAX_DAYS).then_some(Self::Days(sign * number)),
+            _ => return None,
+        };
+        let seconds = number.checked_mul(factor).filter(|seconds| *seconds <= MAX_DAYS * SECONDS_OF_DAY)?;
+        Some(Self::Seconds(sign * seconds))
+    }
+
+    /// The moment that is this much after another one; days are those of the zone, whose length may differ. None when it is
+    /// beyond all times.
+    pub fn after(self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        match self {
+            Self::Seconds(seconds) => moment.checked_add(SignedDuration::from_secs(seconds)).ok(),
+            Self::Days(days) => {
+                let days = Span::new().try_days(days).ok()?;
+                moment.to_zoned(zone.clone()).checked_add(days).ok().map(|zoned| zoned.timestamp())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::timetable::zone;
+
+    #[test]
+    fn spans_are_read_as_they_are_written() {
+        for (text, span) in [
+            ("90s", TimeSpan::Seconds(90)),
+            ("-30m", TimeSpan::Seconds(-1_800)),
+            ("0h", TimeSpan::Seconds(0)),
+            ("-30d", TimeSpan::Days(-30)),
+            ("36600d", TimeSpan::Days(36_600)),
+        ] {
+            assert_eq!(TimeSpan::read(text), Some(span), "{text}");
+        }
+        for text in [
+            "",
+            "d",
+            "-d",
+            "30",
+            "+30d",
+            "30 d",
+            " 30d",
+            "1.5h",
+            "1w",
+            "30D",
+            "--1d",
+            "36601d",
+            "99999999999999999999s",
+            "1h30m",
+            "ä",
+        ] {
+            assert_eq!(TimeSpan::read(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_day_is_one_of_the_calendar_and_an_hour_is_one_of_the_clock() {
+        let zone = zone("Europe/Berlin").unwrap();
+        // The night of 2026-03-29 has an hour less.
+        let evening: Timestamp = "2026-03-28T20:00:00Z".parse().unwrap();
+        let after = |span: &str| TimeSpan::read(span).unwrap().after(evening, &zone).unwrap().to_string();
+        assert_eq!(after("1d"), "2026-03-29T19:00:00Z");
+        assert_eq!(after("24h"), "2026-03-29T20:00:00Z");
+        assert_eq!(after("-1d"), "2026-03-27T20:00:00Z");
+        let first: Timestamp = "-009900-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(TimeSpan::Days(-36_600).after(first, &zone), None, "no such moment");
+    }
+}

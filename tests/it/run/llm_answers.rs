@@ -1,0 +1,105 @@
+//! `llm` actions whose answers must match a schema.
+
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Server};
+use crate::common::{Place, Ran};
+
+const QUESTION: &str = "Is it covered?";
+
+fn action(schema: Value) -> Value {
+    json!({ "action_name": "judge", "kind": "llm", "description": "Judges.", "template": QUESTION, "answer_schema": schema,
+        "parameters": { "type": "object" }, "retry": { "attempts": 1 } })
+}
+
+fn verdict() -> Value {
+    json!({ "type": "object", "properties": { "covered": { "type": "boolean" }, "sum": { "type": "number" } },
+        "required": ["covered"], "additionalProperties": false })
+}
+
+/// A workflow of one step that asks, and answers what a later step would read of the answer.
+fn document(place: &Place, schema: Value) {
+    place.json("actions/all.json", &json!([action(schema)]));
+    let step = json!({ "type": "judge", "properties": {}, "outputKey": "v" });
+    let output = json!({ "all": "@v", "covered": "@v.covered" });
+    place.json("loop.json", &json!({ "name": "w", "definition": { "actions": [step], "output": output } }));
+}
+
+fn scripted(script: &Value) -> (Place, Ran) {
+    let place = Place::new();
+    document(&place, verdict());
+    place.json("script.json", script);
+    place.json(
+        "loopctl.json",
+        &json!({ "models": { "m": { "provider": "script", "script": "script.json" } }, "model": "m" }),
+    );
+    let ran = place.call(&["run", "loop.json", "--output", "json", "--run-id", "r"]);
+    (place, ran)
+}
+
+#[test]
+fn an_answer_is_the_value_however_it_is_wrapped_and_a_wrong_one_is_asked_for_again() {
+    let right = r#"{"covered": true, "sum": 1.50}"#;
+    for (replies, calls) in [
+        (vec![json!(right)], 1),
+        (vec![json!(format!("Here it is:\n```json\n{right}\n```\nBye."))], 1),
+        (vec![json!("I think so."), json!(format!("Sorry: {right}"))], 2),
+        (vec![json!(r#"{"covered": "maybe"}"#), json!("{}"), json!(r#"{"covered": "true", "sum": "1.50"}"#)], 3),
+    ] {
+        let (_, ran) = scripted(&json!({ "replies": replies }));
+        assert_eq!(ran.code, 0, "{replies:?}: {ran:#?}");
+        let answer = &ran.json()["result"]["answer"];
+        assert_eq!(answer.to_string(), r#"{"all":{"covered":true,"sum":1.50},"covered":true}"#, "{calls}");
+    }
+    let (place, ran) = scripted(&json!({ "replies": ["No.", "No.", "No.", right] }));
+    let error = ran.json()["error"].clone();
+    assert_eq!((ran.code, &error["step"]), (1, &json!("0")), "{ran:#?}");
+    assert!(error["message"].as_str().unwrap().contains("does not match `answer_schema`: it holds no JSON"), "{error}");
+    // A reply that was cut off is no answer, although it could be read.
+    let cut = json!({ "text": right, "finish": "length" });
+    let (_, ran) = scripted(&json!({ "replies": [cut] }));
+    assert!(ran.code == 1 && ran.stdout.contains("cut off"), "{ran:#?}");
+    // What a script gives in the place of the answer is held against the schema, and what is read of it is known to `check`.
+    for (given, code) in
+        [(json!({ "covered": false }), 0), (json!("Well: {\"covered\": false}"), 0), (json!({ "covered": 7 }), 1)]
+    {
+        let (place, _) = scripted(&json!({ "replies": [], "tools": { "judge": [given] } }));
+        let ran = place.call(&["run", "loop.json", "--script", "script.json"]);
+        assert_eq!(ran.code, code, "{given}: {ran:#?}");
+    }
+    place.json(
+        "loop.json",
+        &json!({ "name": "w", "definition": { "actions": [{ "type": "judge", "properties": {}, "outputKey": "v" }],
+        "output": "@v.coverd" } }),
+    );
+    let checked = place.call(&["check", "loop.json"]);
+    assert!(checked.stdout.contains("has no `coverd`") || checked.stderr.contains("has no `coverd`"), "{checked:#?}");
+}
+
+#[test]
+fn a_provider_is_sent_the_schema_and_the_second_question_says_what_was_wrong() {
+    let said = |text: &str| {
+        Answer::json(
+            &json!({ "choices": [{ "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }],
+            "usage": { "prompt_tokens": 100, "completion_tokens": 10 } }),
+        )
+    };
+    let answers = [said("It is."), said(r#"{"covered": true, "sum": null}"#)];
+    let server = Server::with(move |number, _| answers[number.min(1)].clone());
+    let place = Place::new();
+    document(&place, verdict());
+    let model = json!({ "provider": "openai", "base_url": format!("{}/v1", server.url()), "constrain": "on" });
+    place.json("loopctl.json", &json!({ "model": "m", "models": { "m": model } }));
+    let ran = place.call_with(&["run", "loop.json", "--output", "json"], &[("OPENAI_API_KEY", "k")]);
+    assert_eq!((ran.code, &ran.json()["result"]["answer"]["all"]), (0, &json!({ "covered": true })), "{ran:#?}");
+    assert_eq!(ran.json()["usage"]["input_tokens"], 200, "both answers are paid for: {ran:#?}");
+    let asked: Vec<Value> = server.requests().iter().map(|request| request.json()).collect();
+    let sent = |at: usize| asked[at]["messages"].as_array().unwrap().clone();
+    assert_eq!((sent(0).len(), sent(1).len()), (1, 3), "{asked:#?}");
+    assert!(
+        sent(0)[0].to_string().contains("must match this JSON Schema") && sent(0)[0].to_string().contains(QUESTION)
+    );
+    assert!(sent(1)[2].to_string().contains("it holds no JSON"), "{asked:#?}");
+    let form = &asked[0]["response_format"]["json_schema"];
+    assert_eq!(form["schema"]["required"], json!(["covered"]), "the reply is constrained: {asked:#?}");
+}
