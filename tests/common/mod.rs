@@ -16,6 +16,7 @@ pub mod hostile;
 pub mod mariadb;
 pub mod server;
 pub mod streams;
+pub mod sweep;
 #[cfg(unix)]
 pub mod terminal;
 
@@ -244,8 +245,13 @@ pub fn document(properties: &Value) -> Value {
 
 /// How many cases a property is tested with: at each commit, or ten times as many at night (`just nightly`).
 pub fn cases(each_commit: u32) -> u32 {
+    each_commit * if is_nightly() { 10 } else { 1 }
+}
+
+/// Whether the tests are played as a whole, which takes too long for each commit.
+pub fn is_nightly() -> bool {
     #![allow(clippy::disallowed_methods, reason = "the environment says how the suite is to be played")]
-    each_commit * if std::env::var_os("LOOPCTL_NIGHTLY").is_some() { 10 } else { 1 }
+    std::env::var_os("LOOPCTL_NIGHTLY").is_some()
 }
 
 /// Between two looks at what a test waits for: a server that is asked without a pause does little else than answer.

@@ -6,10 +6,9 @@
 #![cfg(all(unix, debug_assertions))]
 
 use crate::common::server::{Answer, Server};
+use crate::common::sweep::{BOUNDARIES, is_played, kill_everywhere, kills_of};
 use crate::common::{Place, Ran, complete, finished, think};
 use serde_json::{Value, json};
-
-const BOUNDARIES: [&str; 4] = ["before-write", "after-write", "after-sync", "before-effect"];
 
 /// A run that calls a loop, which makes a call that is not idempotent, asks a human, and wants a second
 /// call approved.
@@ -88,23 +87,18 @@ impl Nested {
 }
 
 /// Kills at every event of every boundary; the kills of each, and those after which a human was asked.
-fn kills(strike: impl Fn(&Nested, &str) -> Ran) -> (Vec<usize>, Vec<String>) {
-    let (mut counts, mut asked) = (Vec::new(), Vec::new());
-    for boundary in BOUNDARIES {
-        let mut kills = 0;
-        for event in 0.. {
-            let nested = Nested::new();
-            let at = format!("journal:{event}:{boundary}");
-            if strike(&nested, &at).code != -9 {
-                break;
-            }
-            kills += 1;
-            if nested.holds(&at) > 0 {
-                asked.push(at);
-            }
+fn kills(strike: impl Fn(&Nested, &str) -> Ran) -> ([usize; 4], Vec<String>) {
+    let mut asked = Vec::new();
+    let counts = kill_everywhere(|_, at| {
+        let nested = Nested::new();
+        if strike(&nested, at).code != -9 {
+            return false;
         }
-        counts.push(kills);
-    }
+        if nested.holds(at) > 0 {
+            asked.push(at.to_owned());
+        }
+        true
+    });
     (counts, asked)
 }
 
@@ -112,10 +106,12 @@ fn kills(strike: impl Fn(&Nested, &str) -> Ran) -> (Vec<usize>, Vec<String>) {
 fn a_kill_at_every_boundary_until_the_called_loop_asks_ends_in_the_same_results() {
     let (counts, asked) = kills(Nested::start);
     // Started, called; the helper started, its call, the outcome, its question; the question passed up.
-    assert_eq!(counts.get(..3), Some([7, 7, 7].as_slice()), "{counts:?}");
-    assert!(counts[3] >= 5, "{counts:?}");
-    let expected =
-        ["journal:4:before-write", "journal:4:after-write", "journal:3:after-sync", "journal:3:before-effect"];
+    assert_eq!(counts[..3], kills_of(7), "{counts:?}");
+    assert!(counts[3] >= kills_of(5)[0], "{counts:?}");
+    let open = [4, 4, 3, 3].into_iter().zip(BOUNDARIES).enumerate();
+    let open = open.filter(|(boundary, (event, _))| is_played(*event, *boundary));
+    let expected: Vec<String> = open.map(|(_, (event, boundary))| format!("journal:{event}:{boundary}")).collect();
+    assert!(!expected.is_empty());
     assert_eq!(asked, expected);
 }
 
@@ -126,6 +122,6 @@ fn a_kill_at_every_boundary_after_the_answer_hands_it_on_once() {
         nested.resume(&["--answer", "yes"], at)
     });
     // The answer; the helper gets it, and ends; its answer is passed up; the end.
-    assert_eq!(counts.get(..3), Some([5, 5, 5].as_slice()), "{counts:?}");
+    assert_eq!(counts[..3], kills_of(5), "{counts:?}");
     assert!(asked.is_empty(), "{asked:?}");
 }

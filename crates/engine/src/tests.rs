@@ -185,7 +185,7 @@ pub(super) fn at(number: usize, what: EventKind) -> Event {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_fold_of_the_journal_is_the_live_state_after_every_event(

@@ -252,7 +252,7 @@ fn any_event() -> impl Strategy<Value = EventKind> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_call_is_answered_once_and_in_order_whatever_comes(

@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
+use crate::common::sweep::{kill_everywhere, least};
 use crate::common::{self, Place, Ran, complete, document, think};
-use crate::crash::reference::{BOUNDARIES, events_of, timeless};
+use crate::crash::reference::{events_of, timeless};
 
 fn keep(key: &str) -> Value {
     think("__store_memory__", json!({ "key": key, "value": 1 }))
@@ -66,18 +67,14 @@ fn a_kill_at_every_boundary_of_a_run_that_continues_ends_in_the_same_result() {
     for new in [Ended::retried, Ended::raised] {
         let whole = new();
         let expected = whole.finish();
-        let mut kills = 0;
-        for boundary in BOUNDARIES {
-            for event in 0.. {
-                let ended = new();
-                let at = format!("journal:{event}:{boundary}");
-                if ended.call(ended.go_on, &at).code != -9 {
-                    break;
-                }
-                kills += 1;
-                assert_eq!(ended.finish(), expected, "{at}");
+        let kills = kill_everywhere(|_, at| {
+            let ended = new();
+            if ended.call(ended.go_on, at).code != -9 {
+                return false;
             }
-        }
-        assert!(kills >= 9, "{kills} kills tested too little");
+            assert_eq!(ended.finish(), expected, "{at}");
+            true
+        });
+        assert!(kills.iter().sum::<usize>() >= least(9), "{kills:?} kills tested too little");
     }
 }

@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Server};
+use crate::common::sweep::kill_everywhere;
 use crate::common::{self, Place, Ran};
-use crate::crash::reference::{BOUNDARIES, events_of, timeless};
+use crate::crash::reference::{events_of, timeless};
 
 /// The fields that follow the text of the model's first message, letter by letter.
 const REASONING: &str = r#""reasoning_content":"Look\u0021 \"\ud83d\ude00\" first\/","reasoning_details":[{"type":"reasoning.encrypted","data":"gA=="}]"#;
@@ -76,21 +77,19 @@ fn after_a_kill_at_any_boundary_the_provider_gets_the_same_bytes_of_reasoning() 
     let [sent] = &whole.second_requests()[..] else { panic!("one second request") };
     assert!(sent.contains(REASONING) && sent.contains(r#""thought_signature":"AbC=""#), "{sent}");
     let mut again = 0;
-    for boundary in BOUNDARIES {
-        for event in 0.. {
-            let thinking = Thinking::new();
-            let at = format!("journal:{event}:{boundary}");
-            if thinking.run(&at).code != -9 {
-                break;
-            }
-            // A run of which nothing is durable can't be resumed: it is started.
-            let ran = if events_of(&thinking.place).is_empty() { thinking.run("") } else { thinking.resume() };
-            assert_eq!((ran.code, timeless(ran.json())), (0, expected.clone()), "{at}: {ran:#?}");
-            let requests = thinking.second_requests();
-            assert!(!requests.is_empty() && requests.iter().all(|request| request == sent), "{at}: {requests:#?}");
-            again += usize::from(requests.len() > 1);
+    kill_everywhere(|_, at| {
+        let thinking = Thinking::new();
+        if thinking.run(at).code != -9 {
+            return false;
         }
-    }
+        // A run of which nothing is durable can't be resumed: it is started.
+        let ran = if events_of(&thinking.place).is_empty() { thinking.run("") } else { thinking.resume() };
+        assert_eq!((ran.code, timeless(ran.json())), (0, expected.clone()), "{at}: {ran:#?}");
+        let requests = thinking.second_requests();
+        assert!(!requests.is_empty() && requests.iter().all(|request| request == sent), "{at}: {requests:#?}");
+        again += usize::from(requests.len() > 1);
+        true
+    });
     assert!(again > 0, "no kill was behind a second request");
 }
 

@@ -10,8 +10,6 @@ use crate::common::{self, Place, Ran, complete, finished, think};
 /// The arguments that start the run, and resume it.
 pub const START: [&str; 8] = ["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"];
 
-pub const BOUNDARIES: [&str; 4] = ["before-write", "after-write", "after-sync", "before-effect"];
-
 /// Its calls.
 pub const CALLS: [&str; 3] = ["read", "put", "post"];
 

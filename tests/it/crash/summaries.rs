@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Request, Server};
+use crate::common::sweep::BOUNDARIES;
 use crate::common::{self, Place, Ran, complete, document, look};
-use crate::crash::reference::{BOUNDARIES, events_of, timeless};
+use crate::crash::reference::{events_of, timeless};
 
 /// A run whose history is summarised once.
 struct Long {

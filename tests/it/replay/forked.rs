@@ -152,25 +152,22 @@ fn what_can_not_be_forked_is_refused_in_a_sentence() {
 fn a_fork_that_is_killed_at_any_boundary_repeats_no_call_of_its_origin_and_none_of_its_own() {
     let counted = Counted::new();
     counted.script(&[look("-"), acts("-"), look("c"), done()]);
-    let mut kills = 0;
-    for boundary in ["before-write", "after-write", "after-sync", "before-effect"] {
-        for event in 0.. {
-            let (fail, before) = (format!("journal:{event}:{boundary}"), counted.paths().len());
-            let id = format!("f-{event}-{boundary}");
-            let args = ["fork", "r", "--at", "3", "--script", "script.json", "--run-id", &id, "--output", "json"];
-            if killed(counted.place.command(&args), &fail).code != -9 {
-                break;
-            }
-            kills += 1;
-            // The same command again: starts the fork, or takes it up.
-            let ended = counted.place.call(&args);
-            assert_eq!(ended.code, 0, "{fail}: {ended:#?}");
-            let result = ended.json();
-            assert_eq!((&result["iterations"], &result["fork_of"]["iteration"]), (&json!(4), &json!(3)), "{fail}");
-            // `look` is idempotent: at most the one that was under way is made again.
-            let own = &counted.paths()[before..];
-            assert!(own.iter().all(|path| path == "/look/c") && (1..=2).contains(&own.len()), "{fail}: {own:?}");
+    let kills = crate::common::sweep::kill_everywhere(|_, fail| {
+        let before = counted.paths().len();
+        let id = fail.replace(':', "-");
+        let args = ["fork", "r", "--at", "3", "--script", "script.json", "--run-id", &id, "--output", "json"];
+        if killed(counted.place.command(&args), fail).code != -9 {
+            return false;
         }
-    }
-    assert!(kills >= 12, "{kills} kills tested too little");
+        // The same command again: starts the fork, or takes it up.
+        let ended = counted.place.call(&args);
+        assert_eq!(ended.code, 0, "{fail}: {ended:#?}");
+        let result = ended.json();
+        assert_eq!((&result["iterations"], &result["fork_of"]["iteration"]), (&json!(4), &json!(3)), "{fail}");
+        // `look` is idempotent: at most the one that was under way is made again.
+        let own = &counted.paths()[before..];
+        assert!(own.iter().all(|path| path == "/look/c") && (1..=2).contains(&own.len()), "{fail}: {own:?}");
+        true
+    });
+    assert!(kills.iter().sum::<usize>() >= crate::common::sweep::least(12), "{kills:?} kills tested too little");
 }

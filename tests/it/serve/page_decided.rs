@@ -25,6 +25,7 @@ fn served(tools: &Server, properties: &Value, replies: &[Value]) -> Place {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn a_run_that_repeats_itself_can_be_given_a_hint() {
     let Some(browser) = Browser::open(PHONE, false) else { return };
     let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));

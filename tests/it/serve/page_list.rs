@@ -58,6 +58,7 @@ fn lists(browser: &Browser, list: &str, runs: &[&String]) {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn home_shows_what_waits_and_failed_and_no_run_twice() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let place = asks_fails_and_answers();
@@ -140,6 +141,7 @@ fn search_and_filters_are_in_the_address_and_the_buttons_of_the_browser_work() {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn the_lists_are_worked_with_the_keyboard_alone() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let place = asks_fails_and_answers();
@@ -187,6 +189,7 @@ fn the_lists_are_worked_with_the_keyboard_alone() {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn a_long_list_is_read_page_by_page_on_a_phone() {
     let Some(browser) = Browser::open(PHONE, true) else { return };
     let place = place(json!({}), &[]);

@@ -19,6 +19,7 @@ fn rows(browser: &Browser) -> Value {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn the_head_of_a_run_says_what_it_cost_and_where_its_time_went() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));
@@ -103,6 +104,7 @@ fn a_run_is_cancelled_when_it_is_confirmed_and_started_again_once() {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn a_run_whose_document_has_changed_is_started_again_with_the_present_one_if_one_says_so() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));

@@ -77,6 +77,7 @@ fn steps_shown(browser: &Browser) -> Value {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn the_iterations_of_a_run_are_gone_through_in_the_page() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let tools = tools();
@@ -132,6 +133,7 @@ fn the_iterations_of_a_run_are_gone_through_in_the_page() {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn an_iteration_that_waits_is_shown_on_a_phone_from_its_address() {
     let Some(browser) = Browser::open(PHONE, true) else { return };
     let tools = tools();

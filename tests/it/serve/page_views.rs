@@ -71,6 +71,7 @@ fn a_loop_is_started_with_a_form_made_of_the_schema_of_its_input() {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn a_loop_without_a_schema_takes_an_object_and_two_clicks_start_one_run() {
     let Some(browser) = Browser::open(PHONE, true) else { return };
     let place = place(json!({}), &[complete(json!("done"))]);
@@ -92,6 +93,7 @@ fn a_loop_without_a_schema_takes_an_object_and_two_clicks_start_one_run() {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn the_workers_are_listed_over_http_and_in_the_page_and_not_for_one_organisation() {
     let place = place(json!({}), &[complete(json!("done"))]);
     let mut tokens = Vec::new();

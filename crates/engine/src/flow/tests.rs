@@ -197,8 +197,6 @@ fn items() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     #[test]
     fn the_order_of_outcomes_and_deaths_do_not_change_what_a_workflow_gives(
         items in items(), seed in any::<u64>(), concurrency in 1_u32..9, deaths in 0_usize..4, goes_on in any::<bool>()

@@ -436,8 +436,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(96))]
-
         #[test]
         fn a_second_time_finds_nothing_to_fix(text in spoiled()) {
             let fixed = settled(&text);

@@ -369,8 +369,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
         /// Between two times of an interval under a day is the interval, but for the last one of a day in which the zone
         /// shifts: it is off by the shift at most, and by half of the interval at most, unless the zone skips a day.
         #[test]
@@ -421,8 +419,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
-
         /// Times strictly increase; between two of them nothing is due; and each is due at its own moment.
         #[test]
         fn times_increase_and_none_is_between_two(

@@ -41,7 +41,7 @@ const MAX_FILE: usize = 64 * 1024;
 const PROBE: Duration = Duration::from_secs(2);
 
 /// At most this number of texts that sources held before are removed from texts.
-const MOST_OLDER: usize = 256;
+const MOST_OLDER: usize = if cfg!(test) { 16 } else { 256 };
 
 /// The shortest secret, in bytes, that is removed from texts. A shorter one would occur by chance in nearly
 /// every text.

@@ -95,7 +95,7 @@ fn shown(journal: &dyn Journal) -> String {
 }
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn both_stores_say_the_same_to_whatever_is_done(calls in calls()) {

@@ -118,7 +118,7 @@ fn a_value_after_the_script_of_a_shell_is_only_a_value() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 16))]
 
     #[test]
     fn no_change_of_a_case_makes_a_rule_panic(at in 0..2000usize, length in 0..40usize, with in "[\\[\\]{}:,\"a0 -]{0,6}") {

@@ -122,7 +122,6 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
     #[test]
     fn json_that_grows_shows_no_secret_that_the_whole_hides(value in value(), pretty: bool, before in 0usize..3) {
         let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };

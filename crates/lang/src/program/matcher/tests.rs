@@ -143,7 +143,7 @@ fn hostile_lists_end_in_a_sentence() {
     assert!(1_500 * 1_500 > MAX_PAIRS && fault == MatchTooLarge::Pairs, "{fault}");
     let other = vec![json!({"id": 1, "memo": "y".repeat(160)}); 600];
     let fuzzy = json!({"matchOn": ["id"], "fuzzyThreshold": 10, "descriptionKey": "memo"});
-    // 36 comparisons of 24,000 steps each would fit a thousand times: 360,000 of them do not.
+    // 36 comparisons of 24,000 steps each would fit: 360,000 of them do not.
     assert_eq!(match_lists(&settings(fuzzy), &same(600), &other).unwrap_err(), MatchTooLarge::Texts);
     // Many entries with keys of their own take no such work.
     let list: Vec<Value> = (0..20_000).map(|id| json!({"id": id})).collect();

@@ -187,7 +187,7 @@ fn say_dependent_schemas(value: &mut Value) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_matches_is_what_matches_by_the_library(

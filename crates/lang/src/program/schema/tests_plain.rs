@@ -63,7 +63,7 @@ const KEYS: [&str; 28] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 8 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
 
     #[test]
     fn a_schema_that_is_taken_at_a_glance_compiles(

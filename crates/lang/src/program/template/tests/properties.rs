@@ -66,7 +66,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1024, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 4 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
 
     /// Whitespace control, standalone lines, comments and chains of `else`: a lowered template renders as the
     /// library renders it, and each path is found at its own position.

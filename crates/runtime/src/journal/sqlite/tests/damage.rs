@@ -55,12 +55,12 @@ fn left(path: &Path) -> Result<Vec<Result<Vec<String>, StoreError>>, StoreError>
 }
 
 #[test]
-fn a_thousand_damaged_files_never_panic_and_never_return_a_wrong_text() {
+fn damaged_files_never_panic_and_never_return_a_wrong_text() {
     let (folder, path) = place();
     let whole = small(&path);
     let bytes = fs::read(&path).unwrap();
     let (mut unopened, mut hurt, mut spared) = (0, 0, 0);
-    for seed in 0..1_000_u64 {
+    for seed in 0..300_u64 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut damaged = bytes.clone();
         if seed % 5 == 0 {
@@ -89,7 +89,7 @@ fn a_thousand_damaged_files_never_panic_and_never_return_a_wrong_text() {
         }
     }
     println!("unopened {unopened}, hurt {hurt}, some runs spared {spared}");
-    assert!(unopened > 10 && hurt > 100 && spared > 100, "{unopened} {hurt} {spared}");
+    assert!(unopened > 3 && hurt > 30 && spared > 30, "{unopened} {hurt} {spared}");
 }
 
 /// Changes a small store by SQL.
