@@ -3,6 +3,7 @@
 mod fixes;
 mod survey;
 mod token_loops;
+mod unused_targets;
 
 use std::path::{Path, PathBuf};
 

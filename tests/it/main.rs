@@ -16,6 +16,7 @@ mod check_hostile;
 mod cluster;
 mod crash;
 mod crash_nested;
+mod crash_notify;
 mod crash_wait;
 mod crash_workflow;
 mod crash_workflow_step;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde::Deserialize as _;
 
 use crate::check::{ScriptedLoops, script_calls};
-use crate::cli::check::token_loops;
+use crate::cli::check::{token_loops, unused_targets};
 use crate::cli::found_documents::{ReadTarget, read_all};
 use crate::cli::report::Tally;
 use crate::cli::worker_threads::each;
@@ -154,6 +154,7 @@ impl Survey {
         let looped = judged.iter().filter(|judged| judged.is_looped);
         // A loop that can't be compiled has a name that is not known.
         let names: Option<BTreeSet<String>> = looped.map(|judged| judged.name.clone()).collect();
+        let targets: BTreeSet<String> = judged.iter().flat_map(|judged| judged.targets.iter().cloned()).collect();
         for JudgedFile { faults, sources, kept, .. } in judged {
             found.diagnostics.extend(faults);
             found.sources.extend(sources);
@@ -162,6 +163,7 @@ impl Survey {
                 found.diagnostics.extend(script_calls(&document, &loops));
             } else if let Some(names) = &names {
                 found.diagnostics.extend(token_loops::unknown(&document, names, &self.targets));
+                found.diagnostics.extend(unused_targets::unused(&document, &targets, &self.targets));
             }
             found.sources.push(document.tree.source.clone());
         }
@@ -208,6 +210,8 @@ struct JudgedFile {
     is_looped: bool,
     /// The name of the loop, if it can be compiled.
     name: Option<String>,
+    /// The targets of `notify` that it names.
+    targets: BTreeSet<String>,
     /// The document, when it is a script or a project file: what these say of loops is judged when all are known.
     kept: Option<Box<Document>>,
 }
@@ -215,6 +219,7 @@ struct JudgedFile {
 fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile {
     let CheckJob { target, document, neighbours } = work;
     let main = document.tree.source.clone();
+    let targets = unused_targets::named(&document);
     let mut root = None;
     let texts = match neighbours.map(|neighbours| neighbours.gathered(main.clone(), target.real.as_deref())) {
         Some(Ok(gathered)) => {
@@ -231,7 +236,7 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
         Some(Err(mut faults)) => {
             let (loops, is_looped) = (ScriptedLoops::default(), is_looped(&document));
             faults.extend(document.faults);
-            return JudgedFile { faults, sources: vec![main], loops, is_looped, name: None, kept: None };
+            return JudgedFile { faults, sources: vec![main], loops, is_looped, name: None, targets, kept: None };
         }
         None if document.kind == Some(DocumentKind::Project) => {
             let folder = project::folder_of(&target.path);
@@ -260,7 +265,7 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
     let name = examined.program.as_ref().map(|program| program.name.clone());
     let is_kept = matches!(examined.document.kind, Some(DocumentKind::Script | DocumentKind::Project));
     let kept = is_kept.then(|| Box::new(examined.document));
-    JudgedFile { faults, sources, loops, is_looped: looped, name, kept }
+    JudgedFile { faults, sources, loops, is_looped: looped, name, targets, kept }
 }
 
 /// Whether a project file has something that ends at a moment.

@@ -28,8 +28,7 @@ pub fn unknown(document: &Document, names: &BTreeSet<String>, checked: &Targets)
             });
         }
     }
-    let folder = project::folder_of(Path::new(&*document.tree.source.name));
-    if faults.is_empty() || !covers(checked, &folder) { Vec::new() } else { faults }
+    if faults.is_empty() || !covers_folder_of(checked, document) { Vec::new() } else { faults }
 }
 
 /// Some of the names.
@@ -42,9 +41,10 @@ fn listed(names: &BTreeSet<String>) -> String {
     shown.join(", ")
 }
 
-/// Whether all files of a folder, and below it, are among those that are checked.
-fn covers(checked: &Targets, folder: &Path) -> bool {
-    let Ok(all) = project::targets(&[folder.to_owned()]) else { return false };
+/// Whether all files of the folder of a project file, and below it, are among those that are checked.
+pub fn covers_folder_of(checked: &Targets, document: &Document) -> bool {
+    let folder = project::folder_of(Path::new(&*document.tree.source.name));
+    let Ok(all) = project::targets(&[folder]) else { return false };
     let known: BTreeSet<_> = checked.files.iter().filter_map(|target| target.real.as_ref()).collect();
     all.files.iter().all(|target| target.real.as_ref().is_some_and(|real| known.contains(real)))
 }

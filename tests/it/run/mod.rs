@@ -71,6 +71,7 @@ mod mysql_limits;
 mod mysql_tool;
 mod named_documents;
 mod named_steps;
+mod notify;
 mod on_pause;
 mod pauses;
 mod postgres_check;

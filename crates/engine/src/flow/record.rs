@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::call_attempt::CallAttempt;
 use crate::timestamp::as_rfc3339_if_any;
 use crate::token_usage::TokenUsage;
+use loopctl_lang::language::notify::NOTIFY;
 
 /// A step of a workflow that ended, or that is under way. What does not apply is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -59,6 +60,13 @@ impl StepRecord {
     pub fn duration_ms(&self) -> u64 {
         let times = self.started_at_ms.zip(self.finished_at_ms);
         times.map_or(0, |(from, to)| u64::try_from(to.saturating_sub(from)).unwrap_or_default())
+    }
+
+    /// What a step of type `notify` has sent, and to whom.
+    pub fn notice(&self) -> Option<String> {
+        let input = self.input.as_ref().filter(|_| self.kind == NOTIFY)?;
+        let (to, text) = (input.get("to")?.as_str()?, input.get("text")?.as_str()?);
+        Some(format!("to {to}: {text}"))
     }
 }
 

@@ -24,6 +24,7 @@ pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
     let value = match (&record.error, &record.items, record.status) {
         (Some(error), _, _) => Value::from(failure(error)),
         (None, Some(items), _) => Value::from(counted(items)),
+        (None, None, StepStatus::Completed) if let Some(sent) = record.notice() => Value::from(sent),
         (None, None, StepStatus::Completed) => match &record.output {
             Some(output) if !record.at.contains('.') => output.clone(),
             _ => Value::from(record.kind.as_str()),

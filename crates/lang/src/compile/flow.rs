@@ -10,12 +10,14 @@ use serde_json::{Map, Value};
 use super::declare::Declare;
 use super::documents;
 use super::layout;
+use super::notify;
 use super::steps::{Inner, Steps};
 use super::tool;
 use crate::diagnostic::Source;
 use crate::language::action::Action;
 use crate::language::action::Matcher;
 use crate::language::loop_document::LoopProperties;
+use crate::language::notify::NOTIFY;
 use crate::language::step::{Approval, OnRejected, Properties, TableOperation};
 use crate::language::tool::ActionTool;
 use crate::language::wait::{WAIT, Wait};
@@ -50,8 +52,8 @@ pub(super) struct FlowHead {
 
 /// Lowers the steps of a document; none when it has faults that were reported before.
 pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, head: FlowHead) -> Option<FlowProgram> {
-    let mut lowering = FlowLowering { main, steps, declare };
     let FlowHead { name, description, input, project } = head;
+    let mut lowering = FlowLowering { main, steps, declare, project: Arc::clone(&project) };
     let head = ProgramHead {
         name,
         description,
@@ -108,6 +110,7 @@ struct FlowLowering<'l, 'a> {
     main: &'l Document,
     steps: &'l Steps,
     declare: &'l mut Declare<'a>,
+    project: Arc<Project>,
 }
 
 impl FlowLowering<'_, '_> {
@@ -196,6 +199,11 @@ impl FlowLowering<'_, '_> {
                 let written = Wait::deserialize(&Value::Object(values.clone())).ok()?;
                 StepAction::Wait(WaitStep::compile(&written)?)
             }
+            Properties::Action(values) if self.is_notify(step) => {
+                let target = notify::target(&self.project, values)?;
+                let tool = notify::tool(target, step.timeout_ms, step.retry.as_ref())?;
+                StepAction::Call(Box::new(CallStep { tool, input: fields(values)?, spreads: false }))
+            }
             Properties::Action(values) => {
                 let (tool, key) = self.tool(step)?;
                 output_key = output_key.or(Some(key));
@@ -216,6 +224,11 @@ impl FlowLowering<'_, '_> {
     /// Whether a type means a step that waits: an action of this name keeps its meaning.
     fn is_wait(&self, kind: &str) -> bool {
         kind == WAIT && self.declare.catalog.find(WAIT).is_empty()
+    }
+
+    /// Whether a step sends a text to a target of the project. A registered action of this name comes first.
+    fn is_notify(&self, step: &Step) -> bool {
+        step.kind == NOTIFY && self.declare.catalog.find(NOTIFY).is_empty()
     }
 
     /// The name of a step in addresses.

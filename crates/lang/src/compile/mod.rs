@@ -12,6 +12,7 @@ pub mod layout;
 mod link;
 mod load;
 pub mod names;
+mod notify;
 mod outside_files;
 mod prompt;
 mod react;

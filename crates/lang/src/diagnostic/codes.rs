@@ -200,6 +200,7 @@ codes! {
     FILE_INPUT = "L188" Warning "file-input" "Media type by which no file comes to the model",
     UNKNOWN_ZONE = "L189" Error "unknown-zone" "Unknown time zone",
     FORM_FIELDS = "L236" Error "form-fields" "Form that can't be filled in",
+    NOTIFY_TARGET = "L237" Error "notify-target" "Text that is sent to nobody",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",
     BAD_WAIT = "L225" Error "bad-wait" "Wait that does not say for how long",

@@ -15,6 +15,7 @@ pub mod foreach;
 pub mod form;
 pub mod loop_document;
 mod named_step;
+pub mod notify;
 pub mod project;
 pub mod react;
 pub mod recording;

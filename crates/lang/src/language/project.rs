@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::document_file::DocumentFile;
+use super::notify::NotifyTarget;
 use super::secret_source::{ModelAuth, SecretSource};
 use super::serving::Serving;
 use crate::policy::database_address::DatabaseServer;
@@ -41,6 +42,9 @@ pub struct Project {
     /// types of its columns beside its path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub documents: BTreeMap<String, DocumentFile>,
+    /// Where steps of type `notify` send their texts, by the name that they give as `to`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub notify: BTreeMap<String, NotifyTarget>,
     /// What tools may reach.
     pub allow: Allow,
     /// Who may do what over HTTP, for `loopctl serve`.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 pub use super::action::{Matcher, ToleranceMode};
 pub use super::form::Form;
+use super::notify::{NOTIFY, NoticeProperties};
 use super::retry::CallRetry;
 use super::wait::{self, StepForm};
 use super::{Filter, LoopProperties, named_step};
@@ -239,7 +240,7 @@ impl JsonSchema for Step {
             let kind = json!({ "const": word, "type": "string", "description": about });
             branch(generator, about, &kind, &properties.to_value(), &["type"])
         });
-        let built_in = [&PRIMITIVES[..], &wait::WORDS].concat();
+        let built_in = [&PRIMITIVES[..], &wait::WORDS, &[NOTIFY]].concat();
         let action = json!({
             "type": "string",
             "minLength": 1,
@@ -251,9 +252,23 @@ impl JsonSchema for Step {
             "description": "Values for the names that the action takes: texts, templates, `@paths`. What is `\"@input.note?\"` is left out without the value.",
         });
         let action = branch(generator, "A registered action.", &action, &values, &["type"]);
-        let all: Vec<Value> = branches.into_iter().chain(named).chain(waits).chain([action]).collect();
+        let notify = notify(generator);
+        let all: Vec<Value> = branches.into_iter().chain(named).chain(waits).chain([notify, action]).collect();
         json_schema!({ "oneOf": all })
     }
+}
+
+/// A step that sends a text. A registered action of this name takes what it wants, so nothing is required here.
+fn notify(generator: &mut SchemaGenerator) -> Value {
+    let about = "A text is sent to a target of the project, unless a registered action has this name.";
+    let properties = generator.subschema_for::<NoticeProperties>().to_value();
+    branch(
+        generator,
+        about,
+        &json!({ "const": NOTIFY, "type": "string", "description": about }),
+        &properties,
+        &["type"],
+    )
 }
 
 /// A step of a type.

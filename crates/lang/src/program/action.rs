@@ -50,7 +50,7 @@ impl Tool {
                 match &http.body {
                     Some(Body::Json(field)) => all.extend(field.templates()),
                     Some(Body::Text(template)) => all.push(template),
-                    None => {}
+                    Some(Body::Notice(_)) | None => {}
                 }
                 all
             }

@@ -47,6 +47,7 @@ use serde_json::Value;
 
 use crate::diagnostic::Source;
 use crate::language::action::{ActionKind as _, CommandAction, DbAction, HttpAction, OnUncertain};
+use crate::language::notify::NotifyKind;
 use crate::language::react::{Budget, CallOrder};
 use crate::language::retry::CallRetry;
 use crate::language::{Project, ReactProperties};
@@ -476,6 +477,11 @@ impl Tool {
         }
     }
 
+    /// Whether it sends a text to a target of `notify`.
+    pub fn sends_notice(&self) -> bool {
+        matches!(&self.kind, ToolKind::Http(HttpTool { body: Some(Body::Notice(_)), .. }))
+    }
+
     /// The keys of the secrets that a call sends.
     pub fn secrets(&self) -> Vec<String> {
         let own = self.datasource().and_then(|name| name.strip_prefix("orgconfig:")).map(str::to_owned);
@@ -495,7 +501,7 @@ impl Tool {
                 match &http.body {
                     Some(Body::Json(field)) => all.extend(in_field(field)),
                     Some(Body::Text(template)) => all.extend(of(template)),
-                    None => {}
+                    Some(Body::Notice(_)) | None => {}
                 }
                 all
             }
@@ -571,6 +577,8 @@ pub enum Body {
     Json(Field),
     /// One template for the whole text; in a JSON text its values are escaped as JSON strings.
     Text(Template),
+    /// The text of a notice, in the form that its target takes.
+    Notice(NotifyKind),
 }
 
 /// A `db` action, compiled.

@@ -50,6 +50,7 @@ mod needless_write;
 mod needs_responses;
 mod no_answer_link;
 mod no_member;
+mod notify_target;
 mod object_in_address;
 mod odd_result_key;
 mod odd_status;
@@ -185,4 +186,5 @@ pub const RULES: &[Rule] = &[
     file_input::RULE,
     unknown_zone::RULE,
     form_fields::RULE,
+    notify_target::RULE,
 ];

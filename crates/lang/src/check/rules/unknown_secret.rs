@@ -36,6 +36,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             }
         }
     }
+    for (name, target) in &project.notify {
+        if let Some(cursor) = subject.in_project(&format!("/notify/{}/url", token(name))) {
+            search.in_text(&cursor, &target.url, found);
+        }
+    }
     for (name, model) in &project.models {
         for (header, source) in &model.headers {
             let Some(text) = source.written().filter(|text| text.starts_with(MARK)) else { continue };

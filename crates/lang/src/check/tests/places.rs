@@ -121,4 +121,12 @@ pub const PLACES: &[&str] = &[
     r#"L236 loop.json:25:57 /definition/actions/5/properties/fields/6/choices: []"#,
     r#"L236 loop.json:26:68 /definition/actions/5/properties/fields/7/choices/1: "here""#,
     r#"L236 loop.json:27:55 /definition/actions/5/properties/fields/8/default: "2026-02-30""#,
+    r#"L237 loop.json:6:49 /definition/actions/0/properties/to: "finance""#,
+    r#"L237 loop.json:7:49 /definition/actions/1/properties/to: "@input.who""#,
+    r#"L237 loop.json:8:27 /definition/actions/2/properties: "properties""#,
+    r#"L237 loop.json:9:73 /definition/actions/3/properties/subject: "subject""#,
+    r#"L237 loop.json:10:64 /definition/actions/4/properties/text: { "done": true }"#,
+    r#"L237 loopctl.json:4:41 /notify/desk/url: "hooks.example.com/loopctl""#,
+    r#"L237 loopctl.json:5:42 /notify/mixed/url: "https://hooks.example.com/orgconfig:hook""#,
+    r#"L237 loopctl.json:6:51 /notify/night/url: hooks.example.org"#,
 ];

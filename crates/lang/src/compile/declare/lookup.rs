@@ -11,6 +11,7 @@ use crate::compile::link::{CalledWorkflow, DeclaredCall, name_of};
 use crate::compile::names;
 use crate::compile::tool::{self, StepInput};
 use crate::diagnostic::{Diagnostic, Help, Remedy, Source, codes, few_of_many, is_slip};
+use crate::language::notify::NOTIFY;
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
 use crate::language::wait;
@@ -225,7 +226,8 @@ impl<'a> Declare<'a> {
         if let Some(fault) = self.is_no_step(name, at) {
             return self.faults.push(fault);
         }
-        let names = PRIMITIVES.into_iter().chain(wait::WORDS).chain(self.catalog.all.iter().map(|action| action.name));
+        let words = PRIMITIVES.into_iter().chain(wait::WORDS).chain([NOTIFY]);
+        let names = words.chain(self.catalog.all.iter().map(|action| action.name));
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
         let near = self.effort.nearest_field(name, names.take(measured));

@@ -23,6 +23,7 @@ use crate::compile::documents;
 use crate::compile::link::Linker;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
+use crate::language::notify::NOTIFY;
 use crate::language::wait::WAIT;
 use crate::program::file_value::PREFIX;
 use crate::program::flow::{APPROVAL_KEYS, MAX_LOOPS};
@@ -371,6 +372,7 @@ impl<'a> Walk<'_, 'a, '_> {
                 self.wait(at.strip_suffix("/type").unwrap_or(at), properties);
                 output::waited()
             }
+            NOTIFY if self.declare.catalog.find(NOTIFY).is_empty() => output::ANY,
             _ => {
                 let found = self.declare.step(name, at);
                 self.faults.append(&mut self.declare.faults);

@@ -82,7 +82,7 @@ fn uses(http: &HttpTool) -> HashMap<String, NameUses> {
         Some(Body::Text(template)) => {
             template.uses().iter().for_each(|used| of(&mut all, used).has_parts |= used.path.len() > 1);
         }
-        None => {}
+        Some(Body::Notice(_)) | None => {}
     }
     all
 }

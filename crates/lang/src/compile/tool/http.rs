@@ -143,7 +143,7 @@ pub fn strays(tool: &HttpTool) -> Option<String> {
     let in_body = match &tool.body {
         Some(Body::Json(field)) => field.names_secret(),
         Some(Body::Text(template)) => !template.secrets().is_empty(),
-        None => false,
+        Some(Body::Notice(_)) | None => false,
     };
     let sends = in_body || !tool.url.secrets().is_empty() || fields().any(Field::names_secret);
     let value = values_in_host(&tool.url).next().filter(|_| sends)?;

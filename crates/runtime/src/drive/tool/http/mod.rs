@@ -1,5 +1,6 @@
 //! `http` actions: one request; redirects are followed by hand, and only inside one origin.
 
+mod notice;
 mod request;
 mod response;
 #[cfg(test)]
@@ -33,7 +34,7 @@ use crate::drive::retry::Transient;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::ToolCall;
 use loopctl_engine::event::ToolFault;
-use loopctl_lang::program::{HttpTool, Tool, ToolKind};
+use loopctl_lang::program::{Body, HttpTool, Tool, ToolKind};
 
 /// The most redirects that are followed.
 const MAX_HOPS: usize = 5;
@@ -96,7 +97,10 @@ impl ToolRunner for HttpRunner {
                     }
                     Err(late)
                 });
-                made.into()
+                match &http.body {
+                    Some(Body::Notice(kind)) => made.and_then(|answer| notice::delivered(*kind, answer)).into(),
+                    _ => made.into(),
+                }
             }),
             _ => wrong_kind(tool),
         }

@@ -5,6 +5,7 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderNa
 use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 
+use super::notice;
 use crate::drive::run_meter::TraceContext;
 use crate::drive::tool::call::ToolCall;
 use crate::drive::tool::output::fault;
@@ -95,6 +96,7 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
     let body = match &tool.body {
         Some(Body::Json(field)) => Some(made(&field.resolve(scope).map_err(missing)?, &content_type)?),
         Some(Body::Text(template)) => Some(template.render(scope).map_err(missing)?.into_bytes()),
+        Some(Body::Notice(kind)) => Some(made(&notice::body(*kind, call.input, &call.key()), &content_type)?),
         None => {
             let unused = unused(call.input, &tool.used);
             if action.http_method.has_body() {
