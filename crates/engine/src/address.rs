@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use loopctl_lang::program::flow::MAX_LOOPS;
+use loopctl_lang::program::flow::ON_FAILURE;
 
 /// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -38,48 +38,31 @@ impl FromStr for CallId {
     }
 }
 
-/// The address of a step: its name, or the names and the items of the loops around it and its name. It is read once; the
-/// step is then found by the numbers of the items.
+/// The address of a step: its name, or the names and the items of the loops around it and its name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StepAddress {
     text: Arc<str>,
-    /// The items around it, the outermost first; none when it is no address.
-    items: Option<ItemNumbers>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct ItemNumbers {
-    numbers: [u32; MAX_LOOPS],
-    count: usize,
 }
 
 impl StepAddress {
     /// Reads an address.
     pub fn new(text: &str) -> Self {
-        Self { text: text.into(), items: ItemNumbers::read(text) }
+        Self { text: text.into() }
     }
 
-    /// The item of the loop at this depth that the step is of: 0 is the outermost loop.
-    pub(super) fn item(&self, depth: usize) -> Option<u32> {
-        let items = self.items.as_ref()?;
-        items.numbers.get(..items.count)?.get(depth).copied()
+    /// The item of the loop at an address that the step is of.
+    pub(super) fn item_of(&self, loop_at: &str) -> Option<u32> {
+        self.text.strip_prefix(loop_at)?.strip_prefix('.')?.split('.').next()?.parse().ok()
+    }
+
+    /// Whether it is one of the steps that run when others have failed.
+    pub fn is_for_failure(&self) -> bool {
+        self.text.split('.').any(|part| part == ON_FAILURE)
     }
 
     /// The address as it is written.
     pub fn as_str(&self) -> &str {
         &self.text
-    }
-}
-
-impl ItemNumbers {
-    fn read(text: &str) -> Option<Self> {
-        let mut items = Self::default();
-        let mut parts = text.split('.');
-        while let (Some(_name), Some(number)) = (parts.next(), parts.next()) {
-            *items.numbers.get_mut(items.count)? = number.parse().ok()?;
-            items.count += 1;
-        }
-        Some(items)
     }
 }
 

@@ -379,6 +379,8 @@ impl OpenRun {
                 attributes.push(KeyValue::new("gen_ai.operation.name", "invoke_agent"));
                 format!("invoke_agent {}", record.at)
             }
+            // A choice takes no time: what runs of it has spans.
+            None if record.case.is_some() => return None,
             None if matches!(record.kind.as_str(), AGENT_STEP | "PbotApproval" | "PbotForm") => return None,
             None => {
                 let input = record.input.as_deref().unwrap_or(&Value::Null);

@@ -9,7 +9,7 @@ use crate::diagnostic::Place;
 use crate::engine::event::Started;
 use crate::program::flow::{FlowProgram, FlowStep, StepAction};
 use crate::program::{Program, Tool};
-use crate::syntax::document::{self, Document, DocumentKind};
+use crate::syntax::document::{self, Document};
 use crate::syntax::{Tree, value_at};
 
 /// A document with the loops and workflows that it calls: what its runs can come to.
@@ -42,6 +42,8 @@ pub(super) struct PlacedStep {
     pub address: String,
     /// Its JSON pointer.
     pub pointer: String,
+    /// The address as it is shown: `review.*.short`.
+    pub shown: String,
 }
 
 impl CoverageMap {
@@ -71,7 +73,7 @@ impl CoverageMap {
             file: Arc::clone(&file),
             root: root.unwrap_or_default().to_owned(),
             tools: declared(&document, &layout),
-            steps: program.as_flow().map(|flow| placed(flow, document.kind)).unwrap_or_default(),
+            steps: program.as_flow().map(|flow| placed(flow)).unwrap_or_default(),
             layout,
         };
         let places: Vec<(String, String)> =
@@ -142,55 +144,30 @@ impl CoveragePart {
 
     /// The place of a step by its address, whichever items it is in.
     pub fn step(&self, address: &str) -> Option<(&PlacedStep, &FlowStep)> {
-        let first = first_items(address);
-        let placed = self.steps.iter().find(|step| step.address == first)?;
-        Some((placed, self.program.as_flow()?.step_at(&placed.address)?))
+        let step = self.program.as_flow()?.step_at(address)?;
+        Some((self.steps.iter().find(|placed| placed.pointer == step.pointer)?, step))
     }
-}
-
-impl PlacedStep {
-    /// The address as it is shown: `review.*.short`.
-    pub fn shown(&self) -> String {
-        let parts = self.address.split('.').enumerate();
-        parts.map(|(at, part)| if at % 2 == 1 { "*" } else { part }).collect::<Vec<_>>().join(".")
-    }
-}
-
-/// An address with the item 0 of each loop.
-fn first_items(address: &str) -> String {
-    let parts = address.split('.').enumerate();
-    parts.map(|(at, part)| if at % 2 == 1 { "0" } else { part }).collect::<Vec<_>>().join(".")
 }
 
 /// The steps of a workflow with their places. A loop of mode `foreach` that is a document is its own step.
-fn placed(flow: &FlowProgram, kind: Option<DocumentKind>) -> Vec<PlacedStep> {
+fn placed(flow: &FlowProgram) -> Vec<PlacedStep> {
     let mut found = Vec::new();
-    match kind {
-        Some(DocumentKind::Workflow) => list(&flow.steps, "/definition/actions", "", &mut found),
-        _ => flow.steps.iter().for_each(|step| chain(step, String::new(), "", &mut found)),
-    }
+    list(&flow.steps, "", "", &mut found);
     found
 }
 
-/// Loops are at most three deep: the recursion ends.
-fn list(steps: &[FlowStep], pointer: &str, prefix: &str, found: &mut Vec<PlacedStep>) {
-    for step in steps {
-        chain(step, format!("{pointer}/{}", step.number), prefix, found);
-    }
-}
-
-/// A step, and those that take its place.
-fn chain(step: &FlowStep, mut pointer: String, prefix: &str, found: &mut Vec<PlacedStep>) {
-    let mut next = Some(step);
-    while let Some(step) = next {
-        let address = format!("{prefix}{}", step.name);
-        if let StepAction::Foreach(foreach) = &step.action {
-            let inner = format!("{pointer}/properties/actions_to_execute");
-            list(&foreach.steps, &inner, &format!("{address}.0."), found);
+/// `shown`: the prefix of the addresses as people read them. Loops are at most three deep: the recursion ends.
+fn list(steps: &[FlowStep], prefix: &str, shown: &str, found: &mut Vec<PlacedStep>) {
+    for first in steps {
+        let mut next = Some(first);
+        while let Some(step) = next {
+            let (address, shown) = (format!("{prefix}{}", step.name), format!("{shown}{}", step.name));
+            if let StepAction::Foreach(foreach) = &step.action {
+                list(&foreach.steps, &format!("{address}.0."), &format!("{shown}.*."), found);
+            }
+            found.push(PlacedStep { address, pointer: step.pointer.clone(), shown });
+            next = step.otherwise.as_deref();
         }
-        found.push(PlacedStep { address, pointer: pointer.clone() });
-        pointer.push_str("/onFalse");
-        next = step.otherwise.as_deref();
     }
 }
 

@@ -100,7 +100,7 @@ impl CoveragePart {
     }
 
     pub fn of_step(&self, step: &PlacedStep, outcome: CoverageOutcome) -> CoveragePoint {
-        self.point(step.pointer.clone(), CoverageKind::Step, step.shown(), outcome)
+        self.point(step.pointer.clone(), CoverageKind::Step, step.shown.as_str(), outcome)
     }
 }
 
@@ -180,6 +180,9 @@ fn of_step(part: &CoveragePart, placed: &PlacedStep, step: &FlowStep, found: &mu
         }
         StepAction::Wait(_) => vec![CoverageOutcome::Runs],
         StepAction::Approval(_) => vec![CoverageOutcome::IsApproved, CoverageOutcome::IsDenied],
+        // Its cases are reached with their steps.
+        StepAction::Choose(choose) if choose.otherwise.is_some() => Vec::new(),
+        StepAction::Choose(_) => vec![CoverageOutcome::IsSkipped],
         StepAction::Form(form) => std::iter::once(CoverageOutcome::IsFilledIn)
             .chain(form.ttl_ms.map(|_| CoverageOutcome::Expires))
             .collect::<Vec<_>>(),

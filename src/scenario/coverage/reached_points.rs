@@ -18,7 +18,7 @@ use crate::engine::stuck::{StepDigest, detect};
 use crate::language::ending::StuckPattern;
 use crate::language::react::StuckAction;
 use crate::program::Program;
-use crate::program::flow::{FlowStep, StepAction};
+use crate::program::flow::{FlowStep, ON_FAILURE, StepAction};
 
 /// The events of a run and of those below it, by id.
 pub type PlayedJournals = BTreeMap<String, Vec<Event>>;
@@ -206,13 +206,15 @@ pub(super) struct StepsReached<'m> {
     part: &'m CoveragePart,
     /// The addresses of the steps that ran.
     ran: BTreeSet<String>,
+    /// The case that each choice chose, by its address.
+    cases: BTreeMap<String, String>,
     /// What waits for a human: the address of each step, and whether it is a form.
     waiting: BTreeMap<String, bool>,
 }
 
 impl<'m> StepsReached<'m> {
     pub fn new(part: &'m CoveragePart) -> Self {
-        Self { part, ran: BTreeSet::new(), waiting: BTreeMap::new() }
+        Self { part, ran: BTreeSet::new(), cases: BTreeMap::new(), waiting: BTreeMap::new() }
     }
 
     /// Takes an event that was folded.
@@ -224,6 +226,7 @@ impl<'m> StepsReached<'m> {
                 StepChange::Retried { .. } | StepChange::ItemEnded { .. } => {}
                 StepChange::Ended(record) => {
                     let fails = record.status == StepStatus::Failed;
+                    self.cases.extend(record.case.iter().map(|case| (record.at.clone(), case.clone())));
                     self.note(&record.at, CoverageOutcome::Runs, reached);
                     if fails {
                         self.note(&record.at, CoverageOutcome::Fails, reached);
@@ -315,19 +318,32 @@ impl<'m> StepsReached<'m> {
         prefix: &str,
         reached: &mut BTreeSet<CoveragePoint>,
     ) {
-        for step in steps {
+        for step in steps.into_iter().filter(|step| self.was_due(step, prefix)) {
             let mut next = Some(step);
             while let Some(step) = next {
                 let at = format!("{prefix}{}", step.name);
                 if self.ran.contains(&at) {
                     break;
                 }
-                if let Some((placed, _)) = self.part.step(&at).filter(|_| step.filter.is_some()) {
+                let may_be_skipped = step.filter.is_some() || matches!(step.action, StepAction::Choose(_));
+                if let Some((placed, _)) = self.part.step(&at).filter(|_| may_be_skipped) {
                     reached.insert(self.part.of_step(placed, CoverageOutcome::IsSkipped));
                 }
                 next = step.otherwise.as_deref();
             }
         }
+    }
+
+    /// Whether the case was chosen that a step is in.
+    fn was_due(&self, step: &FlowStep, prefix: &str) -> bool {
+        let Some(of) = step.within.last() else { return true };
+        let at = format!("{prefix}{}", of.choose);
+        if *of.choose == *ON_FAILURE {
+            return self.ran.iter().any(|ran| ran.strip_prefix(&at).is_some_and(|rest| rest.starts_with('.')));
+        }
+        // The name of a step in a case begins with that of its choice and of the case.
+        let case = step.name.strip_prefix(&*of.choose).and_then(|rest| rest.strip_prefix('.')?.split('.').next());
+        case.is_some() && self.cases.get(&at).map(String::as_str) == case
     }
 
     /// Takes the state at the end of the journal: lists that have not ended, or failed.
@@ -339,8 +355,8 @@ impl<'m> StepsReached<'m> {
 
     /// Loops are at most three deep: the recursion ends.
     fn frame(&self, steps: &[FlowStep], frame: &StepFrame, prefix: &str, reached: &mut BTreeSet<CoveragePoint>) {
-        self.passed(steps.iter().filter(|step| step.number < frame.next), prefix, reached);
-        let current = steps.iter().find(|step| step.number == frame.next);
+        self.passed(steps.iter().filter(|step| step.slot < frame.next), prefix, reached);
+        let current = steps.iter().find(|step| step.slot == frame.next);
         // The step that took the place of the present one is open, or failed.
         self.passed(current.filter(|step| self.took_place(step, prefix)), prefix, reached);
         let Current::Items(items) = &frame.current else { return };

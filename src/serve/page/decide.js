@@ -115,7 +115,7 @@ function typed(question, send) {
 /** What a no to the approval of a step does; nothing where a model reads it. */
 function afterNo({ on_rejected: then, at }) {
   if (!then) return [];
-  const stopped = at.split("/").pop().includes(".") ? "a no stops this item: none of its later steps runs" : "a no stops the run: no later step of it runs";
+  const stopped = at.split("/").pop().includes(".") ? "a no stops this item, or the run: none of its later steps runs" : "a no stops the run: no later step of it runs";
   return el("p", { class: "meta" }, then === "stop" ? stopped : "after a no the next steps run, as their filters say");
 }
 

@@ -56,7 +56,8 @@ function content(run, step, open) {
   return [
     el("p", { class: "line" }, el("span", { class: "what" }, has && !open ? el("a", { class: "at", href: href(run, step.at) },
       step.at) : el("span", { class: "at" }, step.at), el("span", { class: "meta" }, step.type)), badge(step.status)),
-    el("p", { class: "meta" }, times(step)), step.items ? progress(step.items) : [], error,
+    el("p", { class: "meta" }, times(step)), step.items ? progress(step.items) : [],
+    step.case ? el("p", { class: "meta" }, step.case === "otherwise" ? "otherwise" : `case ${step.case}`) : [], error,
     step.run_id ? el("p", { class: "meta" }, "its run: ", el("a", { class: "link id", href: `#${encodeURIComponent(step.run_id)}` },
       step.run_id)) : [],
     values.map(([name, value, kind]) => el("details", open ? { open: "" } : {}, el("summary", {}, name), box(value, kind))),

@@ -25,20 +25,31 @@ class Drawing {
     const state = isTop ? this.states.get(step.name) : undefined;
     const status = state?.status || "";
     const has = state && status !== "pending" && status !== "skipped";
-    const name = el("span", { class: "at" }, step.name);
+    const name = el("span", { class: "at" }, step.name.split(".").pop());
     const body = [name, el("span", { class: "meta" }, step.type), mark(status)];
     const kind = `box ${status || "plain"}`;
     const box = has ? el("a", { class: kind, href: this.link(state.at) }, body) : el("span", { class: kind }, body);
     if (!step.steps) return box;
     const items = state?.items;
     const note = items ? `${count(items.total, "item")}: ${plain(items.completed)} completed${items.failed ? `, ${plain(items.failed)} failed` : ""}` : `for each of ${step.items}`;
-    return el("div", { class: `loop-of ${status}` }, el("div", { class: "head" }, box, el("span", { class: "meta" }, `↻ ${note}`)), this.list(step.steps, false));
+    return el("div", { class: `loop-of ${status}` }, el("div", { class: "head" }, box, el("span", { class: "meta" }, `↻ ${note}`)), this.list(step.steps, false),
+      step.on_failure ? this.afterFailure(step.on_failure, false) : []);
+  }
+
+  /** The steps that run when those before them have failed. */
+  afterFailure(steps, isTop) {
+    return el("div", { class: "after-failure" }, el("span", { class: "meta" }, "on failure"), this.list(steps, isTop));
   }
 
   /** A step with what runs in its place. */
   branch(step, isTop) {
     if (this.left <= 0) { this.over += 1; return []; }
     this.left -= 1;
+    if (step.cases) {
+      const ways = step.cases.map(({ name, steps }) => el("div", {},
+        el("span", { class: "meta if" }, name === "otherwise" ? name : `case ${name}`), this.list(steps, isTop)));
+      return el("li", { class: "branches cases" }, this.box(step, isTop), el("div", { class: "ways" }, ways));
+    }
     if (!step.otherwise) {
       return el("li", step.filter ? { class: "maybe" } : {}, step.filter ? el("span", { class: "meta if" }, "if") : [], this.box(step, isTop));
     }
@@ -57,11 +68,12 @@ class Drawing {
 /** Draws a workflow with the states of its steps. */
 function draw(section, outline, view, link) {
   const states = new Map();
-  for (const state of view.steps) states.set(state.at.split(".").pop(), state);
+  for (const state of view.steps) states.set(state.at, state);
   const drawing = new Drawing(states, link);
   const list = drawing.list(outline.steps, true);
   list.setAttribute("aria-label", "The steps as a picture");
-  fill(section, list, drawing.over ? el("p", { class: "meta" }, `${count(drawing.over, "more step")} are not drawn; the list has all.`) : []);
+  const failed = outline.on_failure ? drawing.afterFailure(outline.on_failure, true) : [];
+  fill(section, list, failed, drawing.over ? el("p", { class: "meta" }, `${count(drawing.over, "more step")} are not drawn; the list has all.`) : []);
 }
 
 /** Shows the picture of the workflow of a run, which is asked for once. */

@@ -16,6 +16,7 @@ mod call_order;
 #[cfg(unix)]
 mod calls_in_flight;
 mod cascades;
+mod choices;
 mod command_group;
 mod command_tool;
 #[cfg(unix)]
@@ -72,6 +73,7 @@ mod mysql_tool;
 mod named_documents;
 mod named_steps;
 mod notify;
+mod on_failure;
 mod on_pause;
 mod pauses;
 mod postgres_check;

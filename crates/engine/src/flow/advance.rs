@@ -33,6 +33,8 @@ pub(super) struct Advance<'p> {
     pub stopping: Option<Stopping>,
     /// Whether no step of the present list begins, because its loop stops.
     pub blocked: bool,
+    /// Whether the present list handles a failure, or a list around it does.
+    pub is_handling: bool,
     /// How many steps that ask models are open.
     pub spending: usize,
     /// How many of them may be open at once.
@@ -80,8 +82,10 @@ pub(super) enum ListEnd {
 
 /// A list of steps, and what bounds it.
 pub(super) struct StepList<'p> {
-    /// The steps.
+    /// The steps, and those that run when one of them has failed.
     pub steps: &'p [FlowStep],
+    /// The place of the first of the latter.
+    pub on_failure: Option<usize>,
     /// The address in front of them.
     pub prefix: String,
     /// The loop whose item it is.
@@ -93,7 +97,8 @@ pub(super) struct StepList<'p> {
 impl<'p> StepList<'p> {
     /// The steps of an item of the loop at an address, which are this far.
     pub fn of_item(foreach: &'p Foreach, at: &str, index: u32, frame: &StepFrame) -> Self {
-        Self { steps: &foreach.steps, prefix: format!("{at}.{index}"), of: Some(foreach), label: frame.label.clone() }
+        let (prefix, label) = (format!("{at}.{index}"), frame.label.clone());
+        Self { steps: &foreach.steps, on_failure: foreach.on_failure, prefix, of: Some(foreach), label }
     }
 
     /// The address of a step.
@@ -111,6 +116,7 @@ impl<'p> Advance<'p> {
             now: state.now,
             stopping: state.progress.stopping,
             blocked: false,
+            is_handling: false,
             spending: spending(program, &state.progress.open()),
             may_spend: may_spend(program, state),
             freed: false,
@@ -125,13 +131,34 @@ impl<'p> Advance<'p> {
         }
     }
 
-    /// Advances a list as far as it goes without an outcome from outside. Returns how it ended, if it did.
+    /// Advances a list as far as it goes without an outcome from outside, with the steps for its failure. Returns how it ended,
+    /// if it did.
     pub fn list(
         &mut self,
         list: &StepList<'p>,
         frame: &mut StepFrame,
         around: &[&Map<String, Value>],
     ) -> Option<ListEnd> {
+        loop {
+            let outside = (self.blocked, self.is_handling);
+            if frame.is_handling() {
+                (self.blocked, self.is_handling) = (false, true);
+            }
+            let end = self.steps(list, frame, around);
+            (self.blocked, self.is_handling) = outside;
+            return match end {
+                Some(ListEnd::Failed(fault)) => match self.list_failed(list, frame, fault) {
+                    None => continue,
+                    end => end,
+                },
+                Some(_) if frame.is_handling() => frame.handled().map(ListEnd::Failed),
+                end => end,
+            };
+        }
+    }
+
+    /// Advances the steps of a list.
+    fn steps(&mut self, list: &StepList<'p>, frame: &mut StepFrame, around: &[&Map<String, Value>]) -> Option<ListEnd> {
         loop {
             if let Some(fault) = frame.fault.take() {
                 return Some(ListEnd::Failed(fault));
@@ -160,7 +187,7 @@ impl<'p> Advance<'p> {
                     let Some(step) = step else {
                         return Some(if frame.ran { ListEnd::Completed } else { ListEnd::Skipped });
                     };
-                    if self.blocked || self.stopping.is_some() {
+                    if self.is_barred() {
                         return None;
                     }
                     self.begin(list, step, frame, around);
@@ -172,7 +199,7 @@ impl<'p> Advance<'p> {
     /// Requests a step that may be requested now. With a budget, one that asks models waits until the cost of the one
     /// before is known; when the budget is spent, no further step begins.
     fn request(&mut self, step: &FlowStep, open: &mut OpenStep) {
-        if open.progress != Progress::Held || self.blocked || self.stopping.is_some() {
+        if open.progress != Progress::Held || self.is_barred() {
             return;
         }
         if step.spends() {
@@ -197,6 +224,10 @@ impl<'p> Advance<'p> {
         frame: &mut StepFrame,
         around: &[&Map<String, Value>],
     ) {
+        if !frame.takes(step) {
+            frame.next += 1;
+            return;
+        }
         let own: Map<String, Value> = std::iter::once(("__step".to_owned(), Value::from(step.number))).collect();
         let chosen = {
             let names: Names<'_> =
@@ -219,10 +250,11 @@ impl<'p> Advance<'p> {
                 return self.ended(list, step, frame, StepEnd::failed(at, self.now.wall_ms, fault));
             }
         };
-        frame.ran = true;
+        frame.ran |= !matches!(opened, Opened::Case(_));
         let at = list.address(&step.name);
         let is_over = matches!(&opened, Opened::Step { progress, .. } if wait::is_over(progress, self.now.wall_ms));
         frame.current = match opened {
+            Opened::Case(case) => return self.chose(list, step, frame, case),
             Opened::Items(items) => {
                 for taken in &mut self.around {
                     taken.count = taken.count.saturating_add(items.taken);
@@ -246,7 +278,11 @@ impl<'p> Advance<'p> {
                     repetition: Repetition {
                         round: failed.map_or(self.round, |failed| failed.round),
                         continues: failed.is_some(),
-                        request: self.changed.get(&at).copied().unwrap_or_default(),
+                        request: self.changed.get(&at).copied().unwrap_or(if frame.failed.is_some() {
+                            self.round
+                        } else {
+                            0
+                        }),
                     },
                     ..OpenStep::new(StepAddress::new(&at), kind, input, self.now.wall_ms)
                 }))
@@ -291,6 +327,7 @@ impl<'p> Advance<'p> {
             StepAction::Foreach(foreach) => self.take_items(foreach, list.address(&step.name), scope),
             StepAction::Approval(approval) => self.approval(approval, scope),
             StepAction::Wait(wait) => self.wait(wait, scope),
+            StepAction::Choose(choose) => Self::case(choose, scope),
             StepAction::Form(form) => {
                 let ttl_ms = form.ttl_ms;
                 let expires_at_ms = ttl_ms.map(|ttl_ms| self.now.wall_ms.saturating_add_unsigned(ttl_ms));
@@ -302,6 +339,10 @@ impl<'p> Advance<'p> {
 
     /// Whether the time or the budget of an item is spent.
     fn over(&self, list: &StepList<'_>, step: &FlowStep, frame: &StepFrame) -> Option<BeginFault> {
+        if frame.is_handling() {
+            let is_spent = step.spends() && self.is_spent;
+            return is_spent.then(|| BeginFault::new("budget", "the run's budget is spent".to_owned()));
+        }
         let foreach = list.of?;
         if let Some(most) = foreach.item_timeout_ms
             && self.now.active_ms.saturating_sub(frame.began_active_ms) >= most
@@ -315,7 +356,7 @@ impl<'p> Advance<'p> {
         over.then(|| BeginFault::new("budget", "the item's budget is spent".to_owned()))
     }
 
-    fn skipped(&self, list: &StepList<'_>, step: &FlowStep) -> StepRecord {
+    pub fn skipped(&self, list: &StepList<'_>, step: &FlowStep) -> StepRecord {
         StepRecord {
             finished_at_ms: None,
             ..StepRecord::new(list.address(&step.name), step.kind.clone(), StepStatus::Skipped, self.now.wall_ms)

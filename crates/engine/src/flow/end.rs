@@ -94,8 +94,10 @@ impl StepRecord {
             run_id: None,
             usage: None,
             items: None,
+            case: None,
             error: None,
             attempts: Vec::new(),
+            list: Box::default(),
         }
     }
 }
@@ -181,8 +183,9 @@ impl Advance<'_> {
         }
     }
 
-    fn report(&mut self, list: &StepList<'_>, record: StepRecord) {
-        let record = StepRecord { item_label: list.label.as_deref().map(str::to_owned), ..record };
+    pub fn report(&mut self, list: &StepList<'_>, record: StepRecord) {
+        let (item_label, list_at) = (list.label.as_deref().map(str::to_owned), list.prefix.as_str().into());
+        let record = StepRecord { item_label, list: list_at, ..record };
         if list.of.is_none() {
             // What the step was given and gave is in the context and the journal.
             self.records.push(StepRecord { input: None, output: None, ..record.clone() });

@@ -20,9 +20,8 @@ impl ItemRest {
         let mut rest = Self::default();
         let (mut steps, mut frame) = (program.steps.as_slice(), &state.root);
         // Loops are at most three deep.
-        for depth in 0.. {
-            let Current::Items(items) = &frame.current else { break };
-            let item = at.item(depth).and_then(|index| items.open.get(&index));
+        while let Current::Items(items) = &frame.current {
+            let item = at.item_of(&items.at).and_then(|index| items.open.get(&index));
             let step = steps.get(frame.next).and_then(|step| chosen(step, &items.at));
             let Some((item, StepAction::Foreach(foreach))) = item.zip(step.map(|step| &step.action)) else { break };
             let used_ms = active_ms.saturating_sub(item.began_active_ms);

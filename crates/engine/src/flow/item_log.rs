@@ -72,7 +72,7 @@ impl ItemLog {
     pub fn take(&mut self, state: &State) {
         for change in state.step_changes() {
             if let StepChange::Ended(record) = change
-                && !record.at.contains('.')
+                && record.list.is_empty()
             {
                 self.steps.insert(record.at.clone(), bounded((**record).clone()));
             }

@@ -43,6 +43,24 @@ fn ended_row(
     ItemRow::new(index, frame.label.as_deref().map(str::to_owned), status.into(), known)
 }
 
+/// How many items may fail before the loop stops.
+fn most_failures(foreach: &Foreach) -> u32 {
+    match foreach.failure_strategy {
+        FailureStrategy::StopOnError => 0,
+        FailureStrategy::ContinueOnError => foreach.max_failures.unwrap_or(u32::MAX),
+    }
+}
+
+/// Whether the loop stops as soon as the failures are handled that are known: no further step of another item begins.
+fn will_stop(foreach: &Foreach, items: &ItemsState) -> bool {
+    if foreach.on_failure.is_none() {
+        return false;
+    }
+    let failing = items.open.values().filter(|frame| frame.is_handling()).count();
+    let failed = usize::try_from(items.counts.failed).unwrap_or(usize::MAX).saturating_add(failing);
+    failing > 0 && failed > usize::try_from(most_failures(foreach)).unwrap_or(usize::MAX)
+}
+
 impl<'p> Advance<'p> {
     /// Advances the items of a loop. Returns how the loop ended, if it did.
     pub fn items(
@@ -52,17 +70,18 @@ impl<'p> Advance<'p> {
         names: &[&Map<String, Value>],
     ) -> Option<LoopEnd> {
         let was_blocked = self.blocked;
-        self.blocked |= items.stopped;
         self.around.push(TakenItems { count: items.taken, most: foreach.max_items, over: None });
         let gives_away = foreach.on_pause == OnItemPause::GoOn;
         let is_at_rest = |index: &u32| gives_away && items.open.get(index).is_some_and(rests);
         let (rest, active): (Vec<u32>, Vec<u32>) = items.open.keys().copied().partition(is_at_rest);
         for index in active {
+            self.blocked = was_blocked || items.stopped || will_stop(foreach, items);
             self.item(foreach, items, index, names);
         }
         // Those whose waits are over come before items that have not begun.
         for index in rest {
             if has_place(foreach, items) {
+                self.blocked = was_blocked || items.stopped || will_stop(foreach, items);
                 self.item(foreach, items, index, names);
             }
         }
@@ -96,7 +115,7 @@ impl<'p> Advance<'p> {
     }
 
     fn may_begin_item(&self, foreach: &Foreach, items: &ItemsState) -> bool {
-        if self.blocked || self.stopping.is_some() || !has_more(items) {
+        if self.is_barred() || !has_more(items) || will_stop(foreach, items) {
             return false;
         }
         let waiting = || items.open.values().filter(|frame| only_waits(frame)).count();
@@ -155,11 +174,7 @@ impl<'p> Advance<'p> {
         }
         if status == ItemStatus::Failed {
             items.unfinished.insert(index, frame);
-            let most = match foreach.failure_strategy {
-                FailureStrategy::StopOnError => 0,
-                FailureStrategy::ContinueOnError => foreach.max_failures.unwrap_or(u32::MAX),
-            };
-            items.stopped |= items.counts.failed > most;
+            items.stopped |= items.counts.failed > most_failures(foreach);
             self.blocked |= items.stopped;
         } else if !frame.kept.is_empty() {
             items.partly.insert(index, frame);
@@ -168,8 +183,12 @@ impl<'p> Advance<'p> {
 
     /// Ends the items that have no call under way, because the loop stops.
     fn cancel_idle(&mut self, items: &mut ItemsState) {
-        let idle: Vec<u32> =
-            items.open.iter().filter(|(_, frame)| !frame.is_under_way()).map(|(index, _)| *index).collect();
+        let idle: Vec<u32> = items
+            .open
+            .iter()
+            .filter(|(_, frame)| !frame.is_under_way() && !frame.is_handling())
+            .map(|(index, _)| *index)
+            .collect();
         for index in idle {
             if let Some(frame) = items.open.remove(&index) {
                 self.no_longer_spends(&frame);

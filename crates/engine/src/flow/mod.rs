@@ -2,6 +2,7 @@
 //! items of a loop beside each other.
 
 mod advance;
+mod choose;
 mod decide;
 mod end;
 mod expire;
@@ -11,6 +12,7 @@ pub(crate) mod item_label;
 pub mod item_log;
 pub mod item_row;
 mod items;
+mod on_failure;
 mod outcome;
 mod output;
 mod partial_value;
@@ -232,6 +234,15 @@ fn advanced(
     while end.is_none() && mem::take(&mut advance.freed) {
         end = advance.list(&list, &mut progress.root, &around);
     }
+    if end.is_none()
+        && list.on_failure.is_some()
+        && !progress.is_under_way()
+        && !progress.root.is_handling()
+        && let Some(fault) = advance.stopping.and_then(on_failure::of_limit)
+    {
+        progress.root.fault = Some(fault);
+        end = advance.list(&list, &mut progress.root, &around);
+    }
     (progress.stopping, progress.changed, progress.outages) = (advance.stopping, advance.changed, advance.outages);
     for record in advance.records.drain(..) {
         // A loop that runs again after the run had completed has a record already.
@@ -260,7 +271,8 @@ fn files(read: &[ReadFile], edition: u32) -> FileValues {
 
 /// The steps of the workflow.
 fn root(program: &FlowProgram) -> StepList<'_> {
-    StepList { steps: &program.steps, prefix: String::new(), of: None, label: None }
+    let on_failure = program.on_failure;
+    StepList { steps: &program.steps, on_failure, prefix: String::new(), of: None, label: None }
 }
 
 /// Where the run is after its steps advanced.
@@ -271,22 +283,38 @@ fn settle(program: &FlowProgram, state: &mut FlowState, end: Option<ListEnd>) {
             let ending = Ending::new(Status::Completed, Termination::Complete, state.now.wall_ms);
             state.phase = Phase::Ended(Box::new(Ending { answer: Some(answer(output)), ..ending }));
         }
+        // A limit is no failure of a step.
+        Some(ListEnd::Failed(fault)) if fault.step.is_empty() => stopped(state),
         Some(ListEnd::Failed(fault)) => step_failed(state, fault),
         None if state.progress.is_under_way() => state.phase = Phase::Stepping,
-        None => match state.progress.stopping {
-            Some(Stopping::Timeout) => {
-                let message = format!("{} ms of active time passed before the last step", state.timeout_ms());
-                fail(state, Termination::Timeout, "timeout", message, None);
-            }
-            Some(Stopping::Budget) => {
-                fail(state, Termination::Budget, "budget", "the run's budget is spent".to_owned(), None);
-            }
-            Some(Stopping::Interrupt) => state.phase = Phase::Stepping,
-            None => pause(state),
-        },
+        // What handles a failure may wait, whatever the limits are.
+        None if handles_and_waits(state) => pause(state),
+        None => stopped(state),
     }
     if matches!(state.phase, Phase::Ended(_)) {
         state.interrupted = false;
+    }
+}
+
+/// Whether a step waits that handles the failure of the run, and the driver was not asked to stop.
+fn handles_and_waits(state: &FlowState) -> bool {
+    state.progress.root.is_handling()
+        && state.progress.stopping != Some(Stopping::Interrupt)
+        && state.progress.open().iter().any(|open| open.progress.waits())
+}
+
+/// Nothing is under way, and the steps have not ended.
+fn stopped(state: &mut FlowState) {
+    match state.progress.stopping {
+        Some(Stopping::Timeout) => {
+            let message = format!("{} ms of active time passed before the last step", state.timeout_ms());
+            fail(state, Termination::Timeout, "timeout", message, None);
+        }
+        Some(Stopping::Budget) => {
+            fail(state, Termination::Budget, "budget", "the run's budget is spent".to_owned(), None);
+        }
+        Some(Stopping::Interrupt) => state.phase = Phase::Stepping,
+        None => pause(state),
     }
 }
 

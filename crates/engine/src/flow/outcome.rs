@@ -184,17 +184,17 @@ pub(super) fn at_step<'p>(
 ) {
     let program = advance.program;
     spend(&mut state.root, target.at, target.spent);
-    find(advance, &root(program), &mut state.root, target.at, 0, work);
+    find(advance, &root(program), &mut state.root, target.at, work);
 }
 
 /// Counts what a step has spent for the lists around it.
 fn spend(root: &mut StepFrame, at: &StepAddress, spent: SettledCost) {
     let mut frame = root;
-    for depth in 0.. {
+    loop {
         frame.spent.tokens = frame.spent.tokens.plus(spent.tokens);
         frame.spent.cost_usd += spent.cost_usd;
         let Current::Items(items) = &mut frame.current else { return };
-        let Some(inside) = at.item(depth).and_then(|index| items.open.get_mut(&index)) else { return };
+        let Some(inside) = at.item_of(&items.at).and_then(|index| items.open.get_mut(&index)) else { return };
         frame = inside;
     }
 }
@@ -205,7 +205,6 @@ fn find<'p>(
     list: &StepList<'p>,
     frame: &mut StepFrame,
     at: &StepAddress,
-    depth: usize,
     work: AtStep<'_, 'p>,
 ) {
     let Some(step) = list.steps.get(frame.next) else { return };
@@ -216,11 +215,11 @@ fn find<'p>(
             }
         }
         Current::Items(items) => {
-            let Some((index, step)) = at.item(depth).zip(chosen(step, &items.at)) else { return };
+            let Some((index, step)) = at.item_of(&items.at).zip(chosen(step, &items.at)) else { return };
             let StepAction::Foreach(foreach) = &step.action else { return };
             if let Some(frame) = items.open.get_mut(&index) {
                 let list = StepList::of_item(foreach, &items.at, index, frame);
-                find(advance, &list, frame, at, depth.saturating_add(1), work);
+                find(advance, &list, frame, at, work);
             }
         }
         _ => {}

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::progress::{Current, ItemStatus, ItemsState, StepFrame, chosen};
+use super::progress::{ItemStatus, ItemsState, StepFrame};
 use loopctl_lang::diagnostic::nearest;
-use loopctl_lang::program::flow::{FlowProgram, FlowStep, StepAction};
+use loopctl_lang::program::flow::{FlowProgram, FlowStep, FoundName, StepAction, find};
 
 /// The most names in the sentence about an unknown address.
 const MOST_NAMES: usize = 20;
@@ -58,22 +58,17 @@ pub(super) fn found_at<'p>(
 ) -> Result<FoundStep<'p>, NoSuchStep> {
     let mut place =
         FoundStep { kind: AddressKind::Item, list: &program.steps, frame: Some(root), prefix: String::new() };
-    let mut parts = address.split('.');
-    while let Some(name) = parts.next() {
-        let Some(step) = place.list.iter().find_map(|step| chosen(step, name)) else {
-            return Err(no_step(&place, name));
-        };
-        let at = if place.prefix.is_empty() { name.to_owned() } else { format!("{}.{name}", place.prefix) };
-        let Some(number) = parts.next() else {
+    let mut rest = address;
+    // Each round is one loop deeper.
+    loop {
+        let Some(FoundName { step, below }) = find(place.list, rest) else { return Err(no_step(&place, rest)) };
+        let at = if place.prefix.is_empty() { step.name.clone() } else { format!("{}.{}", place.prefix, step.name) };
+        let Some(below) = below else {
             return Ok(FoundStep { kind: AddressKind::Step(step), ..place });
         };
-        let StepAction::Foreach(foreach) = &step.action else {
-            return Err(NoSuchStep(format!("the step `{at}` is no loop over items: nothing is below its address")));
-        };
-        let items = place.frame.and_then(|frame| match &frame.current {
-            Current::Items(items) if items.at == at => Some(&**items),
-            _ => None,
-        });
+        let (number, inner) = below.split_once('.').map_or((below, None), |(number, inner)| (number, Some(inner)));
+        let StepAction::Foreach(foreach) = &step.action else { return Err(no_step(&place, rest)) };
+        let items = place.frame.and_then(|frame| frame.loop_around(&at)).filter(|items| items.at == at);
         let known = ended.get(&at).map(|all| u32::try_from(all.len()).unwrap_or(u32::MAX));
         let Some(count) = items.map(|items| items.count).or(known) else {
             return Err(NoSuchStep(format!(
@@ -95,8 +90,11 @@ pub(super) fn found_at<'p>(
             frame: items.and_then(|items| frame_of(items, index)),
             prefix: format!("{at}.{index}"),
         };
+        match inner {
+            Some(inner) => rest = inner,
+            None => return Ok(place),
+        }
     }
-    Ok(place)
 }
 
 /// The loop at an address, while it is under way or after it failed.
@@ -104,7 +102,7 @@ pub(super) fn items_at<'f>(root: &'f StepFrame, address: &str) -> Option<&'f Ite
     let mut frame = root;
     // Each round is one loop deeper, and loops are at most three deep.
     loop {
-        let Current::Items(items) = &frame.current else { return None };
+        let items = frame.loop_around(address)?;
         if items.at == address {
             return Some(items);
         }
@@ -113,16 +111,15 @@ pub(super) fn items_at<'f>(root: &'f StepFrame, address: &str) -> Option<&'f Ite
     }
 }
 
-/// The lists of steps around the loop at an address, the innermost first; none when one of them is over.
-pub(super) fn frames_around<'f>(root: &'f StepFrame, address: &str) -> Option<Vec<&'f StepFrame>> {
-    let mut frames = vec![root];
-    // The items that the address passes through: every second part but the last.
-    let depth = address.split('.').count() / 2;
-    while frames.len() <= depth {
-        let frame = frames.last()?;
-        let Current::Items(items) = &frame.current else { return None };
-        let index = below(address, &items.at)?.split('.').next()?.parse().ok()?;
+/// The lists of steps around the steps of an item, and its own, the innermost first; none when one of them is over. Of the steps
+/// of the workflow itself, whose item has an empty address, it is one list.
+pub(super) fn frames_around<'f>(root: &'f StepFrame, item: &str) -> Option<Vec<&'f StepFrame>> {
+    let (mut frames, mut reached) = (vec![root], String::new());
+    while reached != item {
+        let items = frames.last()?.loop_around(item)?;
+        let index = below(item, &items.at)?.split('.').next()?.parse().ok()?;
         frames.push(frame_of(items, index)?);
+        reached = format!("{}.{index}", items.at);
     }
     frames.reverse();
     Some(frames)
@@ -133,12 +130,23 @@ fn frame_of(items: &ItemsState, index: u32) -> Option<&StepFrame> {
     items.open.get(&index).or_else(|| items.unfinished.get(&index)).or_else(|| items.again.get(&index))
 }
 
-fn no_step(place: &FoundStep<'_>, name: &str) -> NoSuchStep {
+/// Why nothing is at the rest of an address.
+fn no_step(place: &FoundStep<'_>, rest: &str) -> NoSuchStep {
     let mut names = Vec::new();
+    // The names of steps in a case have several parts.
+    let mut name = rest.split('.').next().unwrap_or(rest);
     for step in place.list {
         let mut next = Some(step);
         while let Some(step) = next {
             names.push(step.name.as_str());
+            if below(rest, &step.name).is_some() && !matches!(step.action, StepAction::Choose(_)) {
+                let at = if place.prefix.is_empty() { String::new() } else { format!("{}.", place.prefix) };
+                let why = "is no loop over items: nothing is below its address";
+                return NoSuchStep(format!("the step `{at}{}` {why}", step.name));
+            }
+            if step.name == name {
+                name = rest;
+            }
             next = step.otherwise.as_deref();
         }
     }

@@ -113,6 +113,23 @@ pub struct StepFrame {
     pub rests: bool,
     /// The steps before this number have ended: of them, only loops that are kept run again.
     pub done: usize,
+    /// The case that each choice chose, by the name of the choice.
+    pub cases: BTreeMap<String, usize>,
+    /// What it failed with, while the steps for that run.
+    pub failed: Option<Box<FailedList>>,
+}
+
+/// A list of steps as it was when it failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedList {
+    /// Why.
+    pub fault: StepFault,
+    /// The number of the step that failed.
+    pub next: usize,
+    /// How far that is.
+    pub current: Current,
+    /// How many of its steps had ended before.
+    pub done: usize,
 }
 
 /// How far the present step of a list is.
@@ -221,6 +238,11 @@ impl StepFault {
 }
 
 impl StepFrame {
+    /// Whether a step runs in the list, as far as choices decide that.
+    pub(super) fn takes(&self, step: &FlowStep) -> bool {
+        step.within.last().is_none_or(|of| self.cases.get(&*of.choose) == Some(&of.case))
+    }
+
     /// Whether the driver must perform a step of it. Loops are at most three deep: the recursion ends.
     pub(super) fn is_under_way(&self) -> bool {
         match &self.current {
@@ -247,27 +269,26 @@ impl FlowProgress {
     /// The open step at an address.
     pub fn open_at(&self, at: &StepAddress) -> Option<&OpenStep> {
         let mut frame = &self.root;
-        for depth in 0.. {
+        // Loops are at most three deep.
+        loop {
             match &frame.current {
                 Current::Idle => return None,
                 Current::Open(open) => return Some(&**open).filter(|open| open.address == *at),
-                Current::Items(items) => frame = items.open.get(&at.item(depth)?)?,
+                Current::Items(items) => frame = items.open.get(&at.item_of(&items.at)?)?,
             }
         }
-        None
     }
 
     /// The same, to be changed.
     pub(super) fn open_at_mut(&mut self, at: &StepAddress) -> Option<&mut OpenStep> {
         let mut frame = &mut self.root;
-        for depth in 0.. {
+        loop {
             match &mut frame.current {
                 Current::Idle => return None,
                 Current::Open(open) => return Some(&mut **open).filter(|open| open.address == *at),
-                Current::Items(items) => frame = items.open.get_mut(&at.item(depth)?)?,
+                Current::Items(items) => frame = items.open.get_mut(&at.item_of(&items.at)?)?,
             }
         }
-        None
     }
 
     /// Visits the steps that have started and not ended.
@@ -300,10 +321,11 @@ fn each(frame: &mut StepFrame, visit: &mut dyn FnMut(&mut OpenStep)) {
 
 /// The step that is open in a list: the present one, or the one that took its place.
 pub(super) fn chosen<'p>(step: &'p FlowStep, at: &str) -> Option<&'p FlowStep> {
-    let name = at.rsplit('.').next().unwrap_or(at);
+    // What precedes the last part is the same for all of them.
+    let name = at.rsplit('.').next();
     let mut step = Some(step);
     while let Some(found) = step {
-        if found.name == name {
+        if found.name.rsplit('.').next() == name {
             return Some(found);
         }
         step = found.otherwise.as_deref();

@@ -38,7 +38,7 @@ pub struct StepRecord {
     /// What it gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// The run that it was, for a loop of mode `react`.
+    /// The run that it was, for a loop or a workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// The tokens that it used.
@@ -47,12 +47,18 @@ pub struct StepRecord {
     /// How the items of a loop ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<ItemCounts>,
+    /// The case that a choice chose: its number, or `otherwise`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<StepError>,
     /// The failed attempts at its call that were followed by another one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<CallAttempt>,
+    /// The address of the item whose step it is; empty for a step of the workflow itself, and where nothing asks.
+    #[serde(skip)]
+    pub list: Box<str>,
 }
 
 impl StepRecord {

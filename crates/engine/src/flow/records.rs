@@ -79,15 +79,16 @@ pub fn records(state: &State, driven: bool) -> Vec<StepRecord> {
     let Some(progress) = state.as_flow().map(|state| &state.progress) else { return Vec::new() };
     let mut records = progress.records.clone();
     let around = StepSurroundings::of(state, driven);
-    if records.last().is_some_and(|last| last.status == StepStatus::Failed) {
-        // A loop that failed stays as it is, and is recorded already.
-        return records;
-    }
     match &progress.root.current {
         Current::Idle => {}
         Current::Open(open) => records.push(around.open(open)),
         Current::Items(items) => {
             let record = around.items(items);
+            // A loop that failed stays as it is, and is recorded already.
+            let has_failed = |known: &StepRecord| known.at == record.at && known.status == StepStatus::Failed;
+            if items.stopped && records.iter().any(has_failed) {
+                return records;
+            }
             match records.iter_mut().find(|known| known.at == record.at) {
                 Some(known) => *known = record,
                 None => records.push(record),

@@ -2,13 +2,14 @@
 
 use super::advanced;
 use super::progress::{Current, FlowProgress, ItemStatus, ItemsState, StepFrame};
+use super::record::{StepRecord, StepStatus};
 use super::resume;
 use crate::continuation;
 use crate::effect::{Effects, Refused};
 use crate::event::{LimitsRaised, Retried};
 use crate::outcome::{Ending, Status, Termination};
 use crate::state::{FlowState, Phase};
-use loopctl_lang::program::flow::FlowProgram;
+use loopctl_lang::program::flow::{FlowProgram, ON_FAILURE};
 
 /// A human has the failed steps run again.
 ///
@@ -38,8 +39,13 @@ pub(super) fn retried(program: &FlowProgram, state: &mut FlowState, retried: Ret
         if completed {
             revive_ended(&mut progress.root, advance.now.active_ms);
         } else {
-            // The record of the failed step is replaced by that of its next end.
-            progress.records.pop();
+            // The record of the failed step is replaced by that of its next end; what its failure was handled with comes after it.
+            let is_main = |record: &StepRecord| {
+                record.status == StepStatus::Failed && record.at.split('.').next() != Some(ON_FAILURE)
+            };
+            if let Some(at) = progress.records.iter().rposition(is_main) {
+                progress.records.remove(at);
+            }
             revive(&mut progress.root);
         }
     }))

@@ -14,6 +14,15 @@ use loopctl_lang::program::flow::Foreach;
 /// A longer text of what an item gave is not read, in bytes of JSON.
 const MOST_OUTPUT_BYTES: usize = 16 << 10;
 
+/// Where a loop is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoopPlace<'a> {
+    /// Its address.
+    pub at: &'a str,
+    /// The address of the item that it is a step of; empty for a step of the workflow.
+    pub of: &'a str,
+}
+
 /// Where the items of one loop are found.
 pub(super) struct ItemSource<'s> {
     state: &'s FlowState,
@@ -27,9 +36,10 @@ pub(super) struct ItemSource<'s> {
 }
 
 impl<'s> ItemSource<'s> {
-    pub fn new(state: &'s FlowState, foreach: &'s Foreach, at: &str, total: u32) -> Self {
+    pub fn new(state: &'s FlowState, foreach: &'s Foreach, place: LoopPlace<'_>, total: u32) -> Self {
         let root = &state.progress.root;
-        Self { state, foreach, items: super::place::items_at(root, at), around: frames_around(root, at), total }
+        let items = super::place::items_at(root, place.at);
+        Self { state, foreach, items, around: frames_around(root, place.of), total }
     }
 
     /// The row of an item.

@@ -10,6 +10,8 @@ use loopctl_lang::program::flow::FlowStep;
 pub(super) enum Opened {
     /// A loop.
     Items(Box<ItemsState>),
+    /// A choice: the number of the case; none when no case holds.
+    Case(Option<usize>),
     /// A call, a run or a question.
     Step { input: Value, progress: Progress },
 }

@@ -11,7 +11,7 @@ use super::place::{AddressKind, FoundStep, NoSuchStep, below, found_at};
 use super::progress::{Current, ItemStatus, ItemsState, StepChange, StepFrame, chosen};
 use super::record::{StepRecord, StepStatus};
 use super::records::StepSurroundings;
-use super::shown_item::ItemSource;
+use super::shown_item::{ItemSource, LoopPlace};
 use super::waiting;
 use crate::outcome::Status;
 use crate::question::StepQuestion;
@@ -98,7 +98,7 @@ impl StepLog {
             match change {
                 StepChange::Started { .. } | StepChange::Retried { .. } | StepChange::ItemEnded { .. } => {}
                 StepChange::Ended(record) => {
-                    let is_here = record.at == *at || below(&record.at, at).is_some_and(|rest| !rest.contains('.'));
+                    let is_here = record.at == *at || *record.list == **at;
                     if is_here {
                         self.ended.insert(record.at.clone(), (**record).clone());
                     }
@@ -164,7 +164,7 @@ impl StepLog {
                     let items = items_of(frame, at);
                     view.items = Some(self.items_view(at, items, around, window));
                     if let Some(view) = &mut view.items {
-                        let source = ItemSource::new(state, foreach, at, view.total);
+                        let source = ItemSource::new(state, foreach, LoopPlace { at, of: &prefix }, view.total);
                         for row in &mut view.rows {
                             *row = source.row(row.index, row.status);
                         }
@@ -228,16 +228,15 @@ impl StepLog {
 /// What the item at an address is called.
 fn label_at(program: &FlowProgram, state: &FlowState, at: &str) -> Option<String> {
     let (of, index) = at.rsplit_once('.')?;
-    let StepAction::Foreach(foreach) = &program.step_at(of)?.action else { return None };
-    ItemSource::new(state, foreach, of, 0).label(index.parse().ok()?)
+    let step = program.step_at(of)?;
+    let StepAction::Foreach(foreach) = &step.action else { return None };
+    let around = of.strip_suffix(step.name.as_str())?.trim_end_matches('.');
+    ItemSource::new(state, foreach, LoopPlace { at: of, of: around }, 0).label(index.parse().ok()?)
 }
 
 /// A loop that is under way, or failed, in a list.
 fn items_of<'f>(frame: Option<&'f StepFrame>, at: &str) -> Option<&'f ItemsState> {
-    match &frame?.current {
-        Current::Items(items) if items.at == at => Some(items),
-        _ => None,
-    }
+    frame?.loop_around(at).filter(|items| items.at == at)
 }
 
 /// What the records of a list of steps are made from.
@@ -255,7 +254,7 @@ struct ListView<'v> {
 
 impl ListView<'_> {
     fn steps(self, steps: &[FlowStep], frame: Option<&StepFrame>) -> Vec<StepRecord> {
-        let last = steps.iter().rev().find(|step| self.recorded(step).is_some()).map(|step| step.number);
+        let last = steps.iter().rev().find(|step| self.recorded(step).is_some()).map(|step| step.slot);
         steps.iter().map(|step| self.record(step, frame, last)).collect()
     }
 
@@ -281,13 +280,13 @@ impl ListView<'_> {
             _ => {}
         }
         let has_ended = self.ended.is_none_or(|item| !matches!(item, StepStatus::Pending | StepStatus::Running));
-        let runs_again = !has_ended && frame.is_some_and(|frame| step.number >= frame.next);
+        let runs_again = !has_ended && frame.is_some_and(|frame| step.slot >= frame.place_for(step));
         if let Some(record) = self.recorded(step).filter(|_| !runs_again) {
             return record.clone();
         }
         let is_skipped = matches!(self.ended, Some(StepStatus::Completed | StepStatus::Skipped))
-            || frame.is_some_and(|frame| step.number < frame.next)
-            || last.is_some_and(|last| step.number < last);
+            || frame.is_some_and(|frame| step.slot < frame.place_for(step))
+            || last.is_some_and(|last| step.slot < last);
         let status = if is_skipped { StepStatus::Skipped } else { StepStatus::Pending };
         StepRecord { started_at_ms: None, ..StepRecord::new(self.address(&step.name), step.kind.clone(), status, 0) }
     }
@@ -307,8 +306,7 @@ impl ListView<'_> {
 
     /// Whether a step of this list, or one that takes its place, is at an address.
     fn is(&self, step: &FlowStep, at: &str) -> bool {
-        let is_here = at.rsplit_once('.').map_or("", |(prefix, _)| prefix) == self.prefix;
-        is_here && chosen(step, at).is_some()
+        chosen(step, at).is_some_and(|step| self.address(&step.name) == at)
     }
 
     fn address(&self, name: &str) -> String {

@@ -9,7 +9,7 @@ use super::approval;
 use super::entries::sentences;
 use super::escape;
 use super::layout::{Look, Tone, wrap};
-use super::steps::{MOST_ROWS, as_call, counted, failure, item_label, notable, totals};
+use super::steps::{MOST_ROWS, as_call, chosen_case, counted, failure, item_label, notable, totals};
 use super::text::{Pieces, ShownObservation, took};
 use super::units::rfc3339;
 use crate::flow::item_label::labelled;
@@ -25,8 +25,9 @@ pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
         (Some(error), _, _) => Value::from(failure(error)),
         (None, Some(items), _) => Value::from(counted(items)),
         (None, None, StepStatus::Completed) if let Some(sent) = record.notice() => Value::from(sent),
+        (None, None, StepStatus::Completed) if let Some(case) = &record.case => Value::from(chosen_case(case)),
         (None, None, StepStatus::Completed) => match &record.output {
-            Some(output) if !record.at.contains('.') => output.clone(),
+            Some(output) if record.list.is_empty() => output.clone(),
             _ => Value::from(record.kind.as_str()),
         },
         (None, None, status) => Value::from(status.word()),
@@ -132,7 +133,7 @@ fn form(look: &Look, question: &StepQuestion) -> String {
 pub fn after_a_no(question: &StepQuestion) -> Option<&'static str> {
     let own = question.at.rsplit('/').next().unwrap_or_default();
     Some(match question.on_rejected? {
-        OnRejected::Stop if own.contains('.') => "a no stops this item: none of its later steps runs",
+        OnRejected::Stop if own.contains('.') => "a no stops this item, or the run: none of its later steps runs",
         OnRejected::Stop => "a no stops the run: no later step of it runs",
         OnRejected::GoOn => "after a no the next steps run, as their filters say",
     })
@@ -201,7 +202,7 @@ fn whole_step(pieces: &Pieces, record: &StepRecord) -> String {
         (Some(error), _, _) => Some(Value::from(failure(error))),
         (None, Some(output), _) => Some(output.clone()),
         (None, None, Some(items)) => Some(Value::from(counted(items))),
-        (None, None, None) => None,
+        (None, None, None) => record.case.as_deref().map(|case| Value::from(chosen_case(case))),
     };
     if let Some(value) = &value {
         let success = record.error.is_none();

@@ -132,6 +132,12 @@ pub fn counted(items: &ItemCounts) -> String {
     format!("{}: {}", plural(u64::from(*total), "item"), parts.join(", "))
 }
 
+/// The case that a choice chose, in a word or two.
+pub fn chosen_case(case: &str) -> String {
+    // The other one is `otherwise`.
+    if case.parse::<u32>().is_ok() { format!("case {case}") } else { case.to_owned() }
+}
+
 /// The maximum number of items of a loop that are listed for people.
 pub const MOST_ROWS: usize = 200;
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::Subject;
-use super::step_tree::{StepNode, tree};
+use super::step_tree::{CaseNode, StepNode, tree, with_failure};
 use crate::program::reference::{as_any_path, as_optional_path, as_path, each_text};
 
 /// The most keys that are followed. Of the others nothing is said.
@@ -114,6 +114,12 @@ impl<'a> KeysAt<'a> {
     }
 }
 
+/// What is a fact nowhere.
+fn never<'a>() -> Rc<[Fact<'a>]> {
+    static NOTHING: Value = Value::Null;
+    Rc::from([Fact { condition: &NOTHING, holds: true }])
+}
+
 impl Fact<'_> {
     /// Whether it shows that the value at a path is there, or the key that is its only name.
     pub fn shows(&self, path: &[&str]) -> bool {
@@ -218,7 +224,22 @@ struct KeyFollower<'f, 'n, 'a> {
 
 impl<'n, 'a> KeyFollower<'_, 'n, 'a> {
     fn list(&mut self, nodes: &'n [StepNode<'a>], keys: &mut KeysAt<'a>) {
-        nodes.iter().for_each(|node| self.step(node, keys));
+        let (own, failed) = with_failure(nodes);
+        if failed.is_empty() {
+            return nodes.iter().for_each(|node| self.step(node, keys));
+        }
+        let before = keys.clone();
+        own.iter().for_each(|node| self.step(node, keys));
+        // Nobody knows which steps have run when one has failed.
+        let mut failing = keys.clone();
+        for (key, state) in &mut failing.states {
+            if before.states.get(key) != Some(state) {
+                let by = own.iter().find(|node| node.step.writes(self.subject).contains(key)).or(own.first());
+                *state = by.map_or(KeyState::Unclear, |node| KeyState::Maybe { by: node.step.at, when: never() });
+            }
+        }
+        failing.facts.clone_from(&before.facts);
+        failed.iter().for_each(|node| self.step(node, &mut failing));
     }
 
     /// A document is never deeper than its reader allows: the recursion ends.
@@ -237,12 +258,30 @@ impl<'n, 'a> KeyFollower<'_, 'n, 'a> {
         if node.step.is_foreach() {
             self.items(node, keys);
         }
+        self.cases(node, &node.cases, keys);
         for key in node.step.writes(self.subject) {
             keys.set(key, KeyState::Sure);
         }
         if let (Some(filter), Some(skipped)) = (filter, skipped) {
             keys.join(skipped, node.step.at, filter);
         }
+        keys.facts = around;
+    }
+
+    /// The cases of a choice from the first of these on: it runs, or else those behind it are asked. A document is never deeper
+    /// than its reader allows: the recursion ends.
+    fn cases(&mut self, node: &'n StepNode<'a>, cases: &'n [CaseNode<'a>], keys: &mut KeysAt<'a>) {
+        let Some((case, later)) = cases.split_first() else { return };
+        let around = keys.facts.clone();
+        let Some(when) = case.when.as_ref().map(|when| when.written) else {
+            return self.list(&case.steps, keys);
+        };
+        let mut skipped = keys.clone();
+        skipped.facts.extend(facts(when, false));
+        self.cases(node, later, &mut skipped);
+        keys.facts.extend(facts(when, true));
+        self.list(&case.steps, keys);
+        keys.join(skipped, node.step.at, when);
         keys.facts = around;
     }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::Subject;
-use crate::compile::steps::named_document;
+use crate::compile::steps::{is_choice, named_document};
 use crate::diagnostic::codes;
 use crate::language::wait::WAIT;
 use crate::program::flow::APPROVAL_KEYS;
@@ -69,6 +69,9 @@ impl<'a> WrittenStep<'a> {
     pub fn writes(&self, subject: &Subject<'a>) -> Vec<String> {
         let own = self.written.get("outputKey").and_then(Value::as_str);
         let mut keys: Vec<&str> = own.into_iter().collect();
+        if is_choice(self.written) {
+            return Vec::new();
+        }
         if self.is_named() {
             let of_document = || subject.compiled.steps.named.get(self.at).map(|named| named.key.as_str());
             let key = own.or_else(of_document);
@@ -130,7 +133,7 @@ pub(super) fn steps<'a>(subject: &Subject<'a>) -> Vec<WrittenStep<'a>> {
         let written = value.pointer(at)?;
         let kind = written.get("type")?.as_str()?;
         let properties = match written.get("properties") {
-            None if named_document(written).is_some() => &NONE,
+            None if named_document(written).is_some() || is_choice(written) => &NONE,
             properties => properties?.as_object()?,
         };
         Some(WrittenStep { at, kind, properties, written })

@@ -1,5 +1,6 @@
 //! The steps of a sound document, lowered to a [`FlowProgram`]. The walk through the steps has judged them before.
 
+mod choose;
 mod inputs;
 
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use self::choose::{CasePlace, PlacedChoice};
 use super::declare::Declare;
 use super::documents;
 use super::layout;
@@ -25,8 +27,8 @@ use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties,
 use crate::program::condition::CompiledCondition;
 use crate::program::denial::{self, DenialRule, StepsAfterNo};
 use crate::program::flow::{
-    ApprovalStep, CallStep, FlowOutput, FlowProgram, FlowSchedule, FlowStep, Foreach, FormStep, ReactStep, StepAction,
-    fields,
+    ApprovalStep, CallStep, FlowOutput, FlowProgram, FlowSchedule, FlowStep, Foreach, FormStep, ON_FAILURE, ReactStep,
+    StepAction, fields,
 };
 use crate::program::form::FormAsks;
 use crate::program::reference::{Field, as_path};
@@ -68,7 +70,12 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
         DocumentKind::Workflow => {
             let WorkflowDocument { id, definition, .. } = WorkflowDocument::deserialize(&main.value).ok()?;
             let output = definition.output.as_ref().and_then(|output| Field::compile(output).ok());
-            let steps = lowering.list("/definition/actions", &definition.actions)?;
+            let on_failure = definition
+                .on_failure
+                .as_deref()
+                .map(|steps| ListOnFailure { pointer: "/definition/on_failure", steps });
+            let LoweredList { steps, on_failure } =
+                lowering.list("/definition/actions", &definition.actions, on_failure)?;
             let inputs = inputs::of(&main.value, &definition, &steps);
             let timeout_ms = definition.timeout_ms.unwrap_or(TIMEOUT_MS);
             FlowProgram {
@@ -76,6 +83,7 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
                 id,
                 condition: definition.condition.as_ref().and_then(|written| CompiledCondition::compile(written).ok()),
                 steps,
+                on_failure,
                 output: output.map(FlowOutput::Field),
                 zone: definition.timezone.as_deref().and_then(zone),
                 schedule: definition.schedule.as_ref().and_then(FlowSchedule::of),
@@ -121,6 +129,9 @@ impl FlowLowering<'_, '_> {
         let step = FlowStep {
             name: "0".to_owned(),
             number: 0,
+            slot: 0,
+            within: Vec::new(),
+            pointer: String::new(),
             kind: "loop".to_owned(),
             filter: None,
             otherwise: None,
@@ -133,6 +144,7 @@ impl FlowLowering<'_, '_> {
             id: None,
             condition: None,
             steps: vec![step],
+            on_failure: None,
             output: Some(output),
             zone: None,
             schedule: None,
@@ -141,27 +153,58 @@ impl FlowLowering<'_, '_> {
         })
     }
 
-    fn list(&mut self, pointer: &str, steps: &[Step]) -> Option<Vec<FlowStep>> {
+    /// A list of steps, and behind them those that run when one of them has failed.
+    fn list(&mut self, pointer: &str, steps: &[Step], failed: Option<ListOnFailure<'_>>) -> Option<LoweredList> {
         let mut lowered = Vec::with_capacity(steps.len());
-        for (number, step) in steps.iter().enumerate() {
-            let later = steps.get(number + 1..).unwrap_or_default();
-            lowered.push(self.step(&format!("{pointer}/{number}"), step, &StepPlace { number, name: None, later }));
+        self.steps_of(pointer, steps, &CasePlace::default(), &mut lowered)?;
+        let on_failure = failed.as_ref().filter(|failed| !failed.steps.is_empty()).map(|_| lowered.len());
+        if let Some(failed) = failed {
+            self.steps_of(failed.pointer, failed.steps, &CasePlace::on_failure(), &mut lowered)?;
         }
-        // All of them are looked at, so that all faults are found.
-        let mut lowered: Vec<FlowStep> = lowered.into_iter().collect::<Option<_>>()?;
-        judge_denials(steps, &mut lowered);
-        Some(lowered)
+        for (slot, first) in lowered.iter_mut().enumerate() {
+            let mut next = Some(first);
+            while let Some(step) = next {
+                step.slot = slot;
+                next = step.otherwise.as_deref_mut();
+            }
+        }
+        judge_denials(&mut lowered);
+        Some(LoweredList { steps: lowered, on_failure })
     }
 
-    fn step(&mut self, at: &str, step: &Step, place: &StepPlace<'_>) -> Option<FlowStep> {
-        let name = Self::name(step, place);
+    /// Lowers steps that are written one after the other. Those of the cases of a choice follow it.
+    fn steps_of(
+        &mut self,
+        pointer: &str,
+        steps: &[Step],
+        around: &CasePlace,
+        lowered: &mut Vec<FlowStep>,
+    ) -> Option<()> {
+        let mut is_whole = Some(());
+        for (number, step) in steps.iter().enumerate() {
+            let later = steps.get(number + 1..).unwrap_or_default();
+            let mut inner = Vec::new();
+            let place = StepPlace { number, name: None, later, around };
+            // All of them are looked at, so that all faults are found.
+            match self.step(&format!("{pointer}/{number}"), step, &place, &mut inner) {
+                Some(step) => lowered.push(step),
+                None => is_whole = None,
+            }
+            lowered.append(&mut inner);
+        }
+        is_whole
+    }
+
+    fn step(&mut self, at: &str, step: &Step, place: &StepPlace<'_>, inner: &mut Vec<FlowStep>) -> Option<FlowStep> {
+        let own = Self::name(step, place);
         let otherwise = match &step.on_false {
             Some(other) => {
-                let place = StepPlace { name: Some(format!("{name}f")), ..*place };
-                Some(Box::new(self.step(&format!("{at}/onFalse"), other, &place)?))
+                let place = StepPlace { name: Some(format!("{own}f")), ..*place };
+                Some(Box::new(self.step(&format!("{at}/onFalse"), other, &place, inner)?))
             }
             None => None,
         };
+        let name = format!("{}{own}", place.around.prefix);
         let mut output_key = step.output_key.clone();
         let action = match &step.properties {
             Properties::Loop(properties) => match &**properties {
@@ -190,6 +233,11 @@ impl FlowLowering<'_, '_> {
                 ttl_ms: form.ttl_seconds.and_then(milliseconds),
                 reminders_ms: all_milliseconds(form.reminder_intervals.as_deref()),
             }),
+            Properties::Choose(choose) => StepAction::Choose(Box::new(self.choose(
+                &PlacedChoice { at, name: &name, around: place.around },
+                choose,
+                inner,
+            )?)),
             Properties::Named(values) => {
                 let named = self.steps.named.get(at)?;
                 output_key = output_key.or_else(|| Some(named.key.clone()));
@@ -213,6 +261,9 @@ impl FlowLowering<'_, '_> {
         Some(FlowStep {
             name,
             number: place.number,
+            slot: 0,
+            within: place.around.within.clone(),
+            pointer: at.to_owned(),
             kind: step.name.as_ref().unwrap_or(&step.kind).clone(),
             filter: step.filter.as_ref().and_then(|filter| CompiledCondition::compile(&filter.condition).ok()),
             otherwise,
@@ -245,12 +296,16 @@ impl FlowLowering<'_, '_> {
     }
 
     fn foreach(&mut self, at: &str, foreach: ForeachProperties) -> Option<Foreach> {
-        let steps = self.list(&format!("{at}/actions_to_execute"), &foreach.actions_to_execute)?;
+        let pointer = format!("{at}/{ON_FAILURE}");
+        let failed = foreach.on_failure.as_deref().map(|steps| ListOnFailure { pointer: &pointer, steps });
+        let LoweredList { steps, on_failure } =
+            self.list(&format!("{at}/actions_to_execute"), &foreach.actions_to_execute, failed)?;
         Some(Foreach {
             items: as_path(&foreach.items_path)?,
             item_name: foreach.item_variable_name,
             label: foreach.item_label.and_then(|label| Field::compile(&Value::from(label)).ok()),
             steps,
+            on_failure,
             max_concurrency: foreach.max_concurrency,
             failure_strategy: foreach.failure_strategy,
             max_failures: foreach.max_failures,
@@ -281,6 +336,19 @@ impl FlowLowering<'_, '_> {
     }
 }
 
+/// The steps that run when a list has failed.
+struct ListOnFailure<'l> {
+    pointer: &'l str,
+    steps: &'l [Step],
+}
+
+/// A list of steps, lowered.
+struct LoweredList {
+    steps: Vec<FlowStep>,
+    /// The place of the first of those that run when one of the others has failed.
+    on_failure: Option<usize>,
+}
+
 /// The place of a step in its list.
 struct StepPlace<'l> {
     number: usize,
@@ -288,6 +356,8 @@ struct StepPlace<'l> {
     name: Option<String>,
     /// The steps after it.
     later: &'l [Step],
+    /// The case that it is in.
+    around: &'l CasePlace,
 }
 
 /// The tool of a matcher that is a step: its lists are the step's, and come with each call.
@@ -319,11 +389,13 @@ fn built_in(kind: &str, mut settings: Map<String, Value>) -> Option<Tool> {
 }
 
 /// Decides of the approvals in a list that say nothing of it whether a no stops the run, or the item: the steps after them
-/// decide that.
-fn judge_denials(written: &[Step], lowered: &mut [FlowStep]) {
+/// decide that. After the steps of a case come those behind its choice.
+fn judge_denials(lowered: &mut [FlowStep]) {
     let mut verdicts = Vec::new();
     for (number, first) in lowered.iter().enumerate() {
-        let later = || lowered.iter().skip(number.saturating_add(1)).map(FlowStep::chain).collect::<Vec<_>>();
+        let follows = |step: &&FlowStep| first.within.starts_with(&step.within);
+        let later =
+            || lowered.iter().skip(number.saturating_add(1)).filter(follows).map(FlowStep::chain).collect::<Vec<_>>();
         let stops = |step: &FlowStep, rule| {
             matches!(step.action, StepAction::Approval(_))
                 && !denial::runs_on(StepsAfterNo::new(step.filter.as_ref(), rule), &later())
@@ -336,16 +408,16 @@ fn judge_denials(written: &[Step], lowered: &mut [FlowStep]) {
         }
         verdicts.push(of_chain);
     }
-    for ((written, lowered), verdicts) in written.iter().zip(lowered).zip(verdicts) {
-        let (mut written, mut lowered) = (Some(written), Some(lowered));
+    for (first, verdicts) in lowered.iter_mut().zip(verdicts) {
+        let mut next = Some(first);
         for stops in verdicts {
-            let (Some(from), Some(to)) = (written, lowered) else { break };
-            if let (Properties::Approval(Approval { on_rejected: None, .. }), StepAction::Approval(approval)) =
-                (&from.properties, &mut to.action)
+            let Some(step) = next else { break };
+            if let StepAction::Approval(approval) = &mut step.action
+                && approval.is_silent
             {
                 [approval.stops, approval.stops_loosely] = stops;
             }
-            (written, lowered) = (from.on_false.as_deref(), to.otherwise.as_deref_mut());
+            next = step.otherwise.as_deref_mut();
         }
     }
 }
@@ -357,6 +429,7 @@ fn approval_step(approval: &Approval, later: &[Step]) -> Option<ApprovalStep> {
     Some(ApprovalStep {
         comment: Template::compile(&approval.comment, ValueEscape::Plain).ok()?,
         request_payload: payload.map_or(Some(Vec::new()), fields)?,
+        is_silent: approval.on_rejected.is_none(),
         stops,
         stops_loosely: stops,
         stops_by_letters: stops && (approval.on_rejected.is_some() || !later.iter().any(names)),

@@ -23,6 +23,9 @@ pub struct ForeachProperties {
     pub item_label: Option<String>,
     /// The steps for each item.
     pub actions_to_execute: Vec<Step>,
+    /// The steps that run when a step of an item has failed, with `@__error` and the keys of the item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<Vec<Step>>,
     /// How many items are worked on at a time, 1 to 256.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 256))]

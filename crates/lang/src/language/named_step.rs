@@ -16,27 +16,28 @@ pub(super) fn branches(branch: &mut dyn FnMut(&str, &Value, &Value, &[&str]) -> 
         let mut step = branch(about, &kind, &values, &["type", "name"]);
         if let Some(fields) = step.get_mut("properties").and_then(Value::as_object_mut) {
             let name = format!("The `name` of a {word} in `{files}`.");
-            fields.insert("name".to_owned(), json!({ "type": "string", "minLength": 1, "description": name }));
-            fields.insert(
-                "timeout_ms".to_owned(),
-                json!({
-                    "type": ["integer", "null"],
-                    "format": "uint64",
-                    "minimum": 1,
-                    "description": format!("The active time of its run in milliseconds, if the {word} has more."),
-                }),
-            );
-            // A run continues where it stopped, and retries its own calls.
-            fields.remove("retry");
-            if word == "workflow" {
-                fields.insert(
-                    "wait".to_owned(),
-                    json!({
-                        "type": ["boolean", "null"],
-                        "description": "Whether the step lasts until the end of the run. Default: true.",
-                    }),
-                );
+            let name = json!({ "type": "string", "minLength": 1, "description": name });
+            let wait = json!({
+                "type": ["boolean", "null"],
+                "description": "Whether the step lasts until the end of the run. Default: true.",
+            });
+            let timeout_ms = json!({
+                "type": ["integer", "null"],
+                "format": "uint64",
+                "minimum": 1,
+                "description": format!("The active time of its run in milliseconds, if the {word} has more."),
+            });
+            // The name comes first where documents are formatted. A run continues where it stopped, and retries its own calls.
+            let others = std::mem::take(fields).into_iter().filter(|(field, _)| field != "retry");
+            for (field, schema) in others {
+                let is_type = field == "type";
+                fields.insert(field, schema);
+                if is_type {
+                    fields.insert("name".to_owned(), name.clone());
+                    fields.extend((word == "workflow").then(|| ("wait".to_owned(), wait.clone())));
+                }
             }
+            fields.insert("timeout_ms".to_owned(), timeout_ms);
         }
         step
     })

@@ -8,11 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 pub use super::action::{Matcher, ToleranceMode};
+use super::choose::{self, CHOOSE};
 pub use super::form::Form;
 use super::notify::{NOTIFY, NoticeProperties};
 use super::retry::CallRetry;
 use super::wait::{self, StepForm};
-use super::{Filter, LoopProperties, named_step};
+use super::{Condition, Filter, LoopProperties, named_step};
 
 /// The words of `type` that are no name of a registered action.
 pub const PRIMITIVES: [&str; 5] = ["loop", "matcher", "custom-table", "PbotApproval", "PbotForm"];
@@ -68,10 +69,32 @@ pub enum Properties {
     Approval(Approval),
     /// Those of a form that a human fills in.
     Form(Form),
+    /// The cases of a choice, which are written at the step itself.
+    Choose(Choose),
     /// The input of a loop or a workflow beside the document.
     Named(Map<String, Value>),
     /// An action's: values for the names that it takes.
     Action(Map<String, Value>),
+}
+
+/// The cases of a choice, in their order.
+#[derive(Debug, Clone, Serialize)]
+pub struct Choose {
+    /// The first one whose condition holds runs.
+    pub cases: Vec<Case>,
+    /// The steps that run when no case holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otherwise: Option<Vec<Step>>,
+}
+
+/// A case of a choice.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// What must hold.
+    pub when: Condition,
+    /// The steps that run then, in their order.
+    pub steps: Vec<Step>,
 }
 
 /// Hyphen's custom table: rows are written or read.
@@ -151,6 +174,10 @@ struct Plain {
     name: Option<String>,
     #[serde(default)]
     wait: Option<bool>,
+    #[serde(default)]
+    cases: Option<Vec<Case>>,
+    #[serde(default)]
+    otherwise: Option<Vec<Step>>,
     /// An action may take nothing.
     #[serde(default)]
     properties: Option<Value>,
@@ -170,11 +197,15 @@ struct Plain {
 
 impl<'de> Deserialize<'de> for Step {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Plain { kind, name, wait, properties, filter, on_false, output_key, id, timeout_ms, retry } =
-            Plain::deserialize(deserializer)?;
+        let plain = Plain::deserialize(deserializer)?;
+        let Plain { kind, name, wait, cases, otherwise, properties, filter, on_false, output_key, id, .. } = plain;
+        let (timeout_ms, retry) = (plain.timeout_ms, plain.retry);
         let is_named = name.is_some();
         if is_named && !NAMED.contains(&kind.as_str()) {
             return Err(D::Error::custom("only a step of type `loop` or `workflow` has a `name`"));
+        }
+        if kind != CHOOSE && (cases.is_some() || otherwise.is_some()) {
+            return Err(D::Error::custom("only a step of type `choose` has `cases`"));
         }
         let properties = match properties {
             Some(properties) => properties,
@@ -184,6 +215,7 @@ impl<'de> Deserialize<'de> for Step {
             None => Value::Object(Map::new()),
         };
         let properties = match kind.as_str() {
+            _ if let Some(cases) = cases => Ok(Properties::Choose(Choose { cases, otherwise })),
             _ if is_named => Map::deserialize(&properties).map(Properties::Named),
             "loop" => LoopProperties::deserialize(&properties).map(|read| Properties::Loop(Box::new(read))),
             "matcher" => Matcher::deserialize(&properties).map(Properties::Matcher),
@@ -241,6 +273,7 @@ impl JsonSchema for Step {
             branch(generator, about, &kind, &properties.to_value(), &["type"])
         });
         let built_in = [&PRIMITIVES[..], &wait::WORDS, &[NOTIFY]].concat();
+        let choice = choose::branch(&generator.subschema_for::<Self>(), &generator.subschema_for::<Case>());
         let action = json!({
             "type": "string",
             "minLength": 1,
@@ -253,7 +286,7 @@ impl JsonSchema for Step {
         });
         let action = branch(generator, "A registered action.", &action, &values, &["type"]);
         let notify = notify(generator);
-        let all: Vec<Value> = branches.into_iter().chain(named).chain(waits).chain([notify, action]).collect();
+        let all: Vec<Value> = branches.into_iter().chain(named).chain(waits).chain([choice, notify, action]).collect();
         json_schema!({ "oneOf": all })
     }
 }

@@ -40,6 +40,9 @@ pub struct Definition {
     pub condition: Option<Condition>,
     /// The steps, in order.
     pub actions: Vec<Step>,
+    /// The steps that run when a step has failed, with `@__error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<Vec<Step>>,
     /// What a run answers: an `@path`, or values made of them. Default: all keys that its steps wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
+use super::choose::{CaseOf, ChooseStep};
 use super::condition::CompiledCondition;
 use super::denial::{ChainLink, DenialRule};
 use super::form::FormAsks;
@@ -29,6 +30,11 @@ pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// The keys that each approval writes: whether it was given, what the human wrote, and what was shown.
 pub const APPROVAL_KEYS: [&str; 3] = ["__approved", "__comment", "__approval_data"];
 
+/// The key of why a list of steps failed, for the steps that run then.
+pub const ERROR_KEY: &str = "__error";
+/// What the addresses of these steps begin with.
+pub const ON_FAILURE: &str = "on_failure";
+
 /// A compiled workflow, or loop of mode `foreach`.
 #[derive(Debug)]
 pub struct FlowProgram {
@@ -40,6 +46,8 @@ pub struct FlowProgram {
     pub condition: Option<CompiledCondition>,
     /// The steps, in their order.
     pub steps: Vec<FlowStep>,
+    /// The place of the first of those that run when one of the others has failed.
+    pub on_failure: Option<usize>,
     /// What a run answers; none is all keys that its steps wrote.
     pub output: Option<FlowOutput>,
     /// The time zone in which a date alone begins; none for UTC.
@@ -88,10 +96,17 @@ pub enum FlowOutput {
 /// A step.
 #[derive(Debug)]
 pub struct FlowStep {
-    /// Its name in addresses: its `id`, its number in its list, or the name of the step whose place it takes and an `f`.
+    /// Its name in addresses: its `id`, its number in its list, or the name of the step whose place it takes and an `f`. Of a
+    /// step in a case, those of the choice and the case precede it.
     pub name: String,
-    /// Its number in its list, from 0.
+    /// Its number in its list, from 0: that of the document, of an item, or of a case.
     pub number: usize,
+    /// Its place in the list that an engine goes through: the steps of the cases of a choice follow the choice.
+    pub slot: usize,
+    /// The cases that it is in, the outermost first: it runs only where the last one was chosen.
+    pub within: Vec<CaseOf>,
+    /// The JSON pointer of it in its document.
+    pub pointer: String,
     /// Its `type`, as written; of a step that runs a document by its name, that name.
     pub kind: String,
     /// It runs only when this holds.
@@ -119,6 +134,8 @@ pub enum StepAction {
     Form(FormStep),
     /// The steps after it wait for a time.
     Wait(WaitStep),
+    /// A choice between lists of steps.
+    Choose(Box<ChooseStep>),
 }
 
 /// A call of a tool.
@@ -152,6 +169,8 @@ pub struct Foreach {
     pub label: Option<Field>,
     /// The steps.
     pub steps: Vec<FlowStep>,
+    /// The place of the first of those that run when one of the others has failed.
+    pub on_failure: Option<usize>,
     /// How many items are worked on at a time.
     pub max_concurrency: u32,
     /// What a failing item does to the others.
@@ -183,6 +202,8 @@ pub struct ApprovalStep {
     pub comment: Template,
     /// What the human is shown.
     pub request_payload: Vec<(String, Field)>,
+    /// Whether the document says nothing of a no: the steps after it decide what it does.
+    pub is_silent: bool,
     /// Whether a no fails the run, or the item.
     pub stops: bool,
     /// The same for the runs of earlier editions: there a filter that may hold for another reason held its step.
@@ -207,14 +228,21 @@ pub struct FormStep {
 impl FlowProgram {
     /// The step at an address like `review.57.1`: the names of steps, and the number of the item after each loop.
     pub fn step_at(&self, address: &str) -> Option<&FlowStep> {
-        let mut parts = address.split('.');
-        let mut steps = self.steps.as_slice();
+        self.walk(address, &mut |_| {})
+    }
+
+    /// The same; visits the loops around it and the step itself.
+    pub fn walk<'f>(&'f self, address: &str, visit: &mut dyn FnMut(&'f FlowStep)) -> Option<&'f FlowStep> {
+        let (mut steps, mut rest) = (self.steps.as_slice(), address);
+        // Each round is one loop deeper.
         loop {
-            let step = find(steps, parts.next()?)?;
-            let Some(item) = parts.next() else { return Some(step) };
+            let FoundName { step, below } = find(steps, rest)?;
+            visit(step);
+            let Some(below) = below else { return Some(step) };
             let StepAction::Foreach(foreach) = &step.action else { return None };
+            let (item, inner) = below.split_once('.')?;
             item.parse::<u32>().ok()?;
-            steps = &foreach.steps;
+            (steps, rest) = (&foreach.steps, inner);
         }
     }
 
@@ -285,14 +313,17 @@ impl FlowStep {
         let mut next = Some(self);
         while let Some(step) = next {
             let asks = matches!(step.action, StepAction::Approval(_));
-            chain.push(ChainLink { asks, filter: step.filter.as_ref(), writes: step.written_keys() });
+            match &step.action {
+                StepAction::Choose(choose) => chain.extend(choose.links()),
+                _ => chain.push(ChainLink { asks, filter: step.filter.as_ref(), writes: step.written_keys() }),
+            }
             next = step.otherwise.as_deref();
         }
         chain
     }
 
     /// The keys of the context that it writes, and those of the steps inside it.
-    fn written_keys(&self) -> Vec<String> {
+    pub(crate) fn written_keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = self.output_key.iter().cloned().collect();
         match &self.action {
             StepAction::Call(call) => match &call.tool.kind {
@@ -307,6 +338,8 @@ impl FlowStep {
             StepAction::Approval(_) => keys.extend(APPROVAL_KEYS.map(str::to_owned)),
             StepAction::Wait(_) => {}
             StepAction::Form(form) => keys.extend(form.asks.keys().map(str::to_owned)),
+            // Its steps write theirs themselves.
+            StepAction::Choose(_) => {}
         }
         keys
     }
@@ -324,6 +357,7 @@ impl FlowStep {
             StepAction::Approval(_) => APPROVAL_KEYS.contains(&key),
             StepAction::Wait(_) => false,
             StepAction::Form(form) => form.asks.keys().any(|asked| asked == key),
+            StepAction::Choose(_) => false,
         };
         writes || is(&self.output_key)
     }
@@ -333,7 +367,11 @@ impl FlowStep {
         match &self.action {
             StepAction::React(react) => Some(&react.program),
             StepAction::Call(call) => call.tool.called_loop(),
-            StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) | StepAction::Wait(_) => None,
+            StepAction::Foreach(_)
+            | StepAction::Approval(_)
+            | StepAction::Form(_)
+            | StepAction::Wait(_)
+            | StepAction::Choose(_) => None,
         }
     }
 
@@ -351,7 +389,11 @@ impl FlowStep {
         match &self.action {
             StepAction::Approval(approval) => &approval.reminders_ms,
             StepAction::Form(form) => &form.reminders_ms,
-            StepAction::Call(_) | StepAction::React(_) | StepAction::Foreach(_) | StepAction::Wait(_) => &[],
+            StepAction::Call(_)
+            | StepAction::React(_)
+            | StepAction::Foreach(_)
+            | StepAction::Wait(_)
+            | StepAction::Choose(_) => &[],
         }
     }
 
@@ -360,20 +402,42 @@ impl FlowStep {
         match &self.action {
             StepAction::Call(call) => call.tool.spends(),
             StepAction::React(_) => true,
-            StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) | StepAction::Wait(_) => false,
+            StepAction::Foreach(_)
+            | StepAction::Approval(_)
+            | StepAction::Form(_)
+            | StepAction::Wait(_)
+            | StepAction::Choose(_) => false,
         }
     }
 }
 
-/// The step of this name, or the one in the place of another.
-fn find<'f>(steps: &'f [FlowStep], name: &str) -> Option<&'f FlowStep> {
-    steps.iter().find_map(|step| in_place(step, name))
+/// A step that an address begins with.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundName<'f, 'a> {
+    /// The step.
+    pub step: &'f FlowStep,
+    /// What follows its name: the number of an item, and more.
+    pub below: Option<&'a str>,
 }
 
-/// A step of this name among a step and those that take its place. A document is never deeper than its reader allows:
-/// the recursion ends.
-fn in_place<'f>(step: &'f FlowStep, name: &str) -> Option<&'f FlowStep> {
-    if step.name == name { Some(step) } else { in_place(step.otherwise.as_deref()?, name) }
+/// The step of a list, or one in the place of another, that has this name, or is a loop that the address leads into.
+pub fn find<'f, 'a>(steps: &'f [FlowStep], address: &'a str) -> Option<FoundName<'f, 'a>> {
+    steps.iter().find_map(|first| {
+        let mut next = Some(first);
+        while let Some(step) = next {
+            match address.strip_prefix(step.name.as_str()) {
+                Some("") => return Some(FoundName { step, below: None }),
+                Some(rest) if let Some(below) = rest.strip_prefix('.') => {
+                    if matches!(step.action, StepAction::Foreach(_)) {
+                        return Some(FoundName { step, below: Some(below) });
+                    }
+                }
+                _ => {}
+            }
+            next = step.otherwise.as_deref();
+        }
+        None
+    })
 }
 
 /// Visits steps, those in loops and those that take another one's place too.

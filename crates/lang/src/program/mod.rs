@@ -6,6 +6,7 @@ pub mod approval;
 pub mod bind;
 pub mod builtin;
 pub mod canonical;
+pub mod choose;
 pub mod condition;
 pub mod denial;
 pub mod duration;

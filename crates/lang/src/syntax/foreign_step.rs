@@ -86,7 +86,7 @@ enum Way {
     Action,
 }
 
-const FOREIGN: [ForeignStep; 12] = [
+const FOREIGN: [ForeignStep; 13] = [
     ForeignStep {
         words: &[
             "httprequest",
@@ -152,10 +152,7 @@ const FOREIGN: [ForeignStep; 12] = [
     },
     ForeignStep {
         words: &[
-            "if",
-            "ifelse",
-            "condition",
-            "conditional",
+            "choose",
             "choice",
             "switch",
             "case",
@@ -163,10 +160,16 @@ const FOREIGN: [ForeignStep; 12] = [
             "decision",
             "router",
             "route",
-            "when",
-            "filter",
+            "ifelse",
             "exclusivegateway",
         ],
+        way: Way::Help(
+            "a choice between lists of steps is {\"type\": \"choose\", \"cases\": [{\"when\": {\"equal\": [\"@input.kind\", \"refund\"]}, \
+             \"steps\": [...]}], \"otherwise\": [...]}",
+        ),
+    },
+    ForeignStep {
+        words: &["if", "condition", "conditional", "when", "filter"],
         way: Way::Help(
             "a step has its condition in its `filter`: \"filter\": {\"condition\": {\"equal\": [\"@input.kind\", \"refund\"]}}, \
              and in `onFalse` the step that runs instead",

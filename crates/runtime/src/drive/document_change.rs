@@ -155,12 +155,12 @@ impl<'p> FoldedSide<'p> {
         self.open().into_iter().filter(|open| open.progress.waits()).cloned().collect()
     }
 
-    /// Whether a step at an address, or a loop around it, is known by its number.
+    /// Whether a step at an address, a loop around it, or a case that it is in, is known by its number.
     fn is_numbered(&self, at: &str) -> bool {
-        let names: Vec<&str> = at.split('.').collect();
-        let prefixes = (1..=names.len()).step_by(2).filter_map(|parts| Some(names.get(..parts)?.join(".")));
-        let mut steps = prefixes.filter_map(|prefix| self.flow.step_at(&prefix));
-        steps.any(|step| step.name.trim_end_matches('f') == step.number.to_string())
+        let is_number = |part: &str| part.trim_end_matches('f').bytes().all(|byte| byte.is_ascii_digit());
+        let mut is_numbered = false;
+        self.flow.walk(at, &mut |step| is_numbered |= step.name.split('.').any(is_number));
+        is_numbered
     }
 }
 

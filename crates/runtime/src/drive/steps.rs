@@ -116,7 +116,7 @@ impl<'a> Driver<'a> {
                 }
                 Waited::Interruption(Interruption::Event(EventKind::DeadlinePassed)) => {
                     is_late = true;
-                    self.take(EventKind::DeadlinePassed).await?;
+                    self.time_is_over(&mut under_way).await?;
                     continue;
                 }
                 Waited::Interruption(interruption) => {
@@ -156,6 +156,12 @@ impl<'a> Driver<'a> {
             }
             self.begin_more(&mut under_way, &next).await?;
         }
+    }
+
+    /// The time of the run is over: what handles that begins, if nothing is under way.
+    async fn time_is_over(&mut self, under_way: &mut StepsUnderWay<'a>) -> Result<(), Fault> {
+        let next = steps_of(&self.take(EventKind::DeadlinePassed).await?);
+        self.begin_more(under_way, &next).await
     }
 
     async fn begin_more(&self, under_way: &mut StepsUnderWay<'a>, steps: &[StepAddress]) -> Result<(), Fault> {
@@ -220,7 +226,11 @@ impl<'a> Driver<'a> {
                         }
                     }));
                 }
-                StepAction::Foreach(_) | StepAction::Approval(_) | StepAction::Form(_) | StepAction::Wait(_) => {}
+                StepAction::Foreach(_)
+                | StepAction::Approval(_)
+                | StepAction::Form(_)
+                | StepAction::Wait(_)
+                | StepAction::Choose(_) => {}
             }
         }
         performed
@@ -248,11 +258,14 @@ impl<'a> Driver<'a> {
         open: &OpenStep,
         left: Allowance,
     ) -> BoxFuture<'a, StepOutcome> {
-        let flow = self.program.as_flow().zip(self.state.as_flow());
+        let handles = open.address.is_for_failure();
+        let flow = self.program.as_flow().zip(self.state.as_flow()).filter(|_| !handles);
         let of_item = flow.map(|(flow, state)| ItemRest::of(flow, &state.progress, &open.address, self.active_ms()));
         let item = of_item.unwrap_or_default();
         let most_ms = item.time_ms.into_iter().chain([timeout_ms]).min().unwrap_or_default();
-        let time = self.time_left().min(Duration::from_millis(most_ms));
+        let own = Duration::from_millis(most_ms);
+        // What handles a failure has its own time: that of the run, or of the item, may be over.
+        let time = if handles { own } else { self.time_left().min(own) };
         let request = SubrunRequest::of_step(&self.state, open, called, time, left.at_most(item.budget));
         let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
         let (engine, run_of) = (Engine { world: Arc::clone(self.world) }, Arc::clone(called));

@@ -13,7 +13,7 @@ use crate::trace::decision::decision_sentence;
 use crate::trace::entries::sentences;
 use crate::trace::escape::{exact_html, html as escaped};
 use crate::trace::step_text::after_a_no;
-use crate::trace::steps::{MOST_ROWS, as_call, counted, failure, notable, totals};
+use crate::trace::steps::{MOST_ROWS, as_call, chosen_case, counted, failure, notable, totals};
 use crate::trace::text::took;
 use crate::trace::units::{count, rfc3339};
 use crate::trace::{About, approval};
@@ -93,6 +93,9 @@ pub(super) fn card<'a>(step: &StepRecord, decisions: impl Iterator<Item = &'a De
         page.push_str(&bar(items));
         page.push_str(&folded("meta", &counted(items)));
         page.push_str(&failed(&step.at, items));
+    }
+    if let Some(case) = &step.case {
+        let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(&chosen_case(case)));
     }
     if let Some(error) = &step.error {
         page.push_str(&folded("error", &failure(error)));

@@ -18,7 +18,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let nodes = tree(subject);
     let last = follow(subject, &nodes, &mut |node, keys| {
         let mut reader = KeyReader { subject, keys, found };
-        reader.value(&format!("{}/filter", node.step.at), node.step.written.get("filter"));
+        for condition in node.conditions() {
+            reader.value(&condition.at, Some(condition.written));
+        }
         for (name, value) in node.step.properties {
             if reads(node, name) {
                 reader.value(&node.step.property(name), Some(value));

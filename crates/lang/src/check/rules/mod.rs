@@ -22,6 +22,7 @@ mod budget_too_small;
 mod constant_condition;
 mod cost_without_price;
 mod cut_list;
+mod dead_case;
 mod empty_budget;
 mod empty_range;
 mod file_input;
@@ -36,6 +37,7 @@ mod history_too_small;
 mod host_from_value;
 mod host_not_allowed;
 mod idle_approval;
+mod idle_on_failure;
 mod idle_on_uncertain;
 mod item_key;
 mod key_in_the_clear;
@@ -172,7 +174,9 @@ pub const RULES: &[Rule] = &[
     unheld_step::RULE,
     older_decision::RULE,
     cut_list::RULE,
+    dead_case::RULE,
     request_limit::RULE,
+    idle_on_failure::RULE,
     needs_responses::RULE,
     bad_model_setting::RULE,
     unsent_schema::RULE,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::check::denials::{FilteredNode, chains};
-use crate::check::step_tree::{StepNode, tree};
+use crate::check::step_tree::{StepNode, tree, with_failure};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::program::denial::DECIDED;
@@ -25,15 +25,23 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     in_list(subject, &tree(subject), &LastDecision::None, found);
 }
 
-/// Loops are at most three deep: the recursion ends.
+/// A document is never deeper than its reader allows: the recursion ends.
 fn in_list(subject: &Subject<'_>, list: &[StepNode<'_>], around: &LastDecision, found: &mut Vec<Diagnostic>) {
+    let (list, failed) = with_failure(list);
+    if !failed.is_empty() {
+        in_list_alone(subject, failed, around, found);
+    }
+    in_list_alone(subject, list, around, found);
+}
+
+fn in_list_alone(subject: &Subject<'_>, list: &[StepNode<'_>], around: &LastDecision, found: &mut Vec<Diagnostic>) {
     let Some(chains) = chains(list) else { return };
     let mut last = around.clone();
     for chain in &chains {
         for one in chain {
             report(subject, one, &last, found);
-            if !one.node.items.is_empty() {
-                in_list(subject, &one.node.items, &last, found);
+            if !one.inside().is_empty() {
+                in_list(subject, one.inside(), &last, found);
             }
         }
         last = after(chain, last);
@@ -51,7 +59,7 @@ fn report(subject: &Subject<'_>, one: &FilteredNode<'_, '_>, last: &LastDecision
     let message = format!("`@{DECIDED}` may be an older decision here: {why}");
     let help = "give that approval an `outputKey`, and read its own decision: with `\"outputKey\": \"decided\"` it is \
                 `@decided.approved`, and missing when nobody was asked";
-    let fault = subject.at(&format!("{}/filter/condition", one.node.step.at)).report(&RULE, message).help(help);
+    let fault = subject.at(&one.filter_at).report(&RULE, message).help(help);
     found.push(fault.related(&subject.at(at).place(), "it is asked here"));
 }
 
@@ -73,8 +81,17 @@ fn after(chain: &[FilteredNode<'_, '_>], before: LastDecision) -> LastDecision {
     }
     let Some((one, inner)) = chain.iter().find_map(|one| Some((one, asked_inside(one.node)?))) else { return before };
     match before {
-        // A key of the items alone is reported as such.
-        LastDecision::None => LastDecision::None,
+        // A key of the items alone is reported as such; the approval of a case is the only one.
+        LastDecision::None if one.node.cases.is_empty() => LastDecision::None,
+        LastDecision::None => LastDecision::Known,
+        _ if !one.node.cases.is_empty() => LastDecision::Doubtful {
+            at: inner,
+            why: format!(
+                "the choice {} may ask in one case and not in another, and an older decision counts then",
+                one.called()
+            ),
+            key: None,
+        },
         _ => LastDecision::Doubtful {
             at: inner,
             why: format!("the items of the loop {} are asked too, and the last one of them counts then", one.called()),

@@ -11,8 +11,8 @@ pub const RULE: Rule = Rule { code: codes::UNHELD_STEP, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let nodes = tree(subject);
     each_list(&nodes, &mut |list| {
-        let Some(chains) = chains(list) else { return };
-        for (number, chain) in chains.iter().enumerate() {
+        let Some(chains) = chains(list.nodes.iter().copied()) else { return };
+        for (number, chain) in chains.iter().enumerate().take(list.own) {
             let later = chains.iter().skip(number.saturating_add(1));
             for approval in chain.iter().filter(|one| one.asks() && one.on_rejected() != Some("stop")) {
                 of_approval(subject, approval, &mut later.clone(), found);
@@ -42,15 +42,15 @@ fn of_approval<'c, 'n: 'c, 'a: 'n>(
                 (format!("{at}/type"), format!("after a no to {name} this step runs all the same"))
             }
             StepAfter::Step(Hold::Idle) => (
-                format!("{at}/filter/condition"),
+                first.filter_at.clone(),
                 format!("this filter reads what was decided of {name}, and holds after a no as after a yes"),
             ),
             StepAfter::Step(Hold::Loose) => (
-                format!("{at}/filter/condition"),
+                first.filter_at.clone(),
                 format!("this filter may hold after a no to {name} as well{stops}: something else in it decides that"),
             ),
             // Its own key is reported by itself.
-            StepAfter::Decides if chain.iter().all(|one| one.node.items.is_empty()) => continue,
+            StepAfter::Decides if chain.iter().all(|one| one.inside().is_empty()) => continue,
             StepAfter::Decides => (
                 format!("{at}/type"),
                 format!(

@@ -7,17 +7,21 @@ use super::bad_operand::RULE;
 use super::no_member::takes_optional;
 use crate::check::Subject;
 use crate::check::key_flow::{Fact, KeyState, KeysAt, facts, follow, is_order, key_of, operator};
-use crate::check::step_tree::{StepNode, tree};
+use crate::check::step_tree::{CaseCondition, StepNode, tree};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::program::reference::{Field, PathStep, each_text};
 
 /// Reports those of the filters of a document.
 pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     follow(subject, &tree(subject), &mut |node, keys| {
-        let at = format!("{}/filter/condition", node.step.at);
-        if let Some(filter) = node.step.filter().filter(|_| !subject.is_faulty(&at)) {
-            let mut reader = OrderReader { subject, keys, facts: keys.facts.clone(), found };
-            reader.condition(&at, filter);
+        let mut known = keys.facts.clone();
+        for CaseCondition { at, written } in node.conditions() {
+            if !subject.is_faulty(&at) {
+                let mut reader = OrderReader { subject, keys, facts: known.clone(), found: &mut *found };
+                reader.condition(&at, written);
+            }
+            // A case is asked where none before it holds.
+            known.extend(facts(written, false));
         }
         if keys.has_unsure() {
             texts(subject, node, keys, found);

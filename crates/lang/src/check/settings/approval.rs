@@ -15,8 +15,8 @@ pub(in crate::check) fn approvals<'a>(
     found: &mut Vec<Diagnostic>,
 ) {
     each_list(nodes, &mut |list| {
-        let Some(chains) = chains(list) else { return };
-        for (number, chain) in chains.iter().enumerate() {
+        let Some(chains) = chains(list.nodes.iter().copied()) else { return };
+        for (number, chain) in chains.iter().enumerate().take(list.own) {
             let later = chains.get(number.saturating_add(1)..).unwrap_or_default();
             for approval in chain.iter().filter(|one| one.asks() && one.on_rejected().is_none()) {
                 found.extend(stops(&ApprovalJudge { rule, subject, approval }, later));
@@ -83,14 +83,14 @@ fn held_and_not<'c, 'n, 'a>(
 fn asks(node: &StepNode<'_>, key: &str) -> Option<(String, String)> {
     let mut asked = None;
     node.each(&mut Vec::new(), &mut |node, _| {
-        let mut at = format!("{}/filter/condition", node.step.at);
-        let Some(condition) = node.step.filter().filter(|_| asked.is_none()) else { return };
-        each_text(condition, &mut at, &mut |at, text| {
-            let is_decided = as_path(text).is_some_and(|path| path == [key, "approved"]);
-            if is_decided && asked.is_none() && !at.ends_with("/hasKey") {
-                asked = Some((at.to_owned(), text.to_owned()));
-            }
-        });
+        for mut condition in node.conditions() {
+            each_text(condition.written, &mut condition.at, &mut |at, text| {
+                let is_decided = as_path(text).is_some_and(|path| path == [key, "approved"]);
+                if is_decided && asked.is_none() && !at.ends_with("/hasKey") {
+                    asked = Some((at.to_owned(), text.to_owned()));
+                }
+            });
+        }
     });
     asked
 }

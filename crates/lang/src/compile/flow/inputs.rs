@@ -16,7 +16,7 @@ use crate::program::template::Variable;
 /// `filter`, in a workflow without a `condition`. It can do without the others.
 pub(super) fn of(document: &Value, definition: &Definition, steps: &[FlowStep]) -> Schema {
     let mut taken = TakenInputs::default();
-    for pointer in ["/definition/condition", "/definition/actions", "/definition/output"] {
+    for pointer in ["/definition/condition", "/definition/actions", "/definition/on_failure", "/definition/output"] {
         let Some(written) = document.pointer(pointer) else { continue };
         taken.texts(written, false);
     }
@@ -80,6 +80,8 @@ impl TakenInputs {
                     .collect(),
                 LoopProperties::Foreach(foreach) => vec![foreach.items_path.clone().into()],
             },
+            // Which of its steps run depends on the conditions.
+            Properties::Choose(_) => Vec::new(),
             _ => serde_json::to_value(&step.properties).into_iter().collect(),
         };
         texts.iter().for_each(|text| self.texts(text, true));

@@ -3,6 +3,7 @@
 
 mod address;
 mod bounds;
+mod choose;
 mod known_value;
 mod named;
 mod output;
@@ -19,10 +20,12 @@ use serde_json::Value;
 use super::layout::LoopLayout;
 use super::tool::StepInput;
 use crate::program::Program;
+use crate::program::flow::ON_FAILURE;
 use crate::program::template::ValueUse;
 use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
+pub(crate) use choose::{case_lists, is_choice};
 pub(crate) use known_value::{DeclaredText, JsonTypes, KnownValue, is_same, listed};
 pub(crate) use named::{NamedStep, named_document};
 pub(crate) use output::{head, launched, text};
@@ -140,7 +143,9 @@ pub(super) fn named(document: &Document) -> (Vec<&str>, Vec<&Value>) {
     if let Some(properties) = at(roots.foreach) {
         of_properties(properties, &mut names, &mut tools);
     }
-    for step in at(roots.list).and_then(Value::as_array).into_iter().flatten().chain(at(roots.lone)) {
+    let lists = [at(roots.list), at(roots.list.map(|_| "/definition/on_failure"))];
+    let steps = lists.into_iter().flatten().filter_map(Value::as_array).flatten();
+    for step in steps.chain(at(roots.lone)) {
         of_step(step, &mut names, &mut tools);
     }
     (names, tools)
@@ -153,9 +158,11 @@ pub(super) fn names_of_loops(document: &Document) -> Vec<String> {
     let mut names = Vec::new();
     if let Some(properties) = roots.foreach.and_then(|pointer| document.value.pointer(pointer)) {
         loops_of_list(properties.get("actions_to_execute"), &mut names);
+        loops_of_list(properties.get(ON_FAILURE), &mut names);
     }
     if let Some(list) = roots.list {
         loops_of_list(document.value.pointer(list), &mut names);
+        loops_of_list(document.value.pointer("/definition/on_failure"), &mut names);
     }
     names
 }
@@ -166,7 +173,8 @@ fn loops_of_list(steps: Option<&Value>, names: &mut Vec<String>) {
         let mut number = number.to_string();
         let mut next = Some(first);
         while let Some(step) = next {
-            if named_document(step).is_some() {
+            case_lists(step).iter().for_each(|case| loops_of_list(Some(case.steps), names));
+            if named_document(step).is_some() || is_choice(step) {
                 "onFalse".clone_into(&mut number);
                 next = step.get("onFalse");
                 continue;
@@ -176,6 +184,7 @@ fn loops_of_list(steps: Option<&Value>, names: &mut Vec<String>) {
                 names.push(name_of_loop(step, &number).to_owned());
             }
             loops_of_list(step.pointer("/properties/actions_to_execute"), names);
+            loops_of_list(step.pointer("/properties/on_failure"), names);
             "onFalse".clone_into(&mut number);
             next = step.get("onFalse");
         }
@@ -190,7 +199,11 @@ fn name_of_loop<'v>(step: &'v Value, number: &'v str) -> &'v str {
 
 fn of_step<'v>(step: &'v Value, names: &mut Vec<&'v str>, tools: &mut Vec<&'v Value>) {
     // A document is never deeper than its reader allows: the recursion ends.
+    for inner in case_lists(step).iter().filter_map(|case| case.steps.as_array()).flatten() {
+        of_step(inner, names, tools);
+    }
     match (step.get("type").and_then(Value::as_str), step.get("properties")) {
+        _ if is_choice(step) => {}
         _ if let Some((_, name)) = named_document(step) => names.push(name),
         (Some("loop"), Some(properties)) => of_properties(properties, names, tools),
         (Some(name), _) => names.push(name),
@@ -202,7 +215,8 @@ fn of_step<'v>(step: &'v Value, names: &mut Vec<&'v str>, tools: &mut Vec<&'v Va
 }
 
 fn of_properties<'v>(properties: &'v Value, names: &mut Vec<&'v str>, tools: &mut Vec<&'v Value>) {
-    for step in properties.get("actions_to_execute").and_then(Value::as_array).into_iter().flatten() {
+    let lists = ["actions_to_execute", ON_FAILURE].into_iter().filter_map(|list| properties.get(list)?.as_array());
+    for step in lists.flatten() {
         of_step(step, names, tools);
     }
     tools.extend(properties.get("tools").and_then(Value::as_array).into_iter().flatten());

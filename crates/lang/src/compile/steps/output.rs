@@ -143,6 +143,12 @@ pub(super) fn of_form(properties: &Value) -> Vec<(String, Value)> {
     keys.chain(list("fields").filter_map(field)).collect()
 }
 
+/// Why a list of steps failed, for the steps that run then.
+pub(super) fn error() -> Value {
+    let step = json!({ "type": ["string", "null"] });
+    object([("step", step), ("code", text()), ("message", text()), ("retryable", json!({ "type": "boolean" }))])
+}
+
 /// What an approval writes under `__approved`.
 pub(super) fn approved() -> Value {
     json!({ "type": "boolean" })

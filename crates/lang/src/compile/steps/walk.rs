@@ -1,8 +1,10 @@
 //! The walk through the steps of a document, in the order in which they would run.
 
 mod answer;
+mod choose;
 mod collected;
 mod named;
+mod on_failure;
 mod texts;
 mod wait;
 
@@ -11,10 +13,12 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
+use self::on_failure::OF_WORKFLOW;
 use super::super::declare::Declare;
 use super::super::layout::LoopLayout;
 use super::super::prompt::Inputs;
 use super::super::react::{Around, LoweredLoop, ReadLoop, react};
+use super::choose::is_choice;
 use super::named::named_document;
 use super::{Inner, KnownValue, ListSource, MAX_STEPS, Steps, name_of_loop, output, result, roots};
 use crate::compile::DatabaseProbe;
@@ -26,7 +30,7 @@ use crate::language::Project;
 use crate::language::notify::NOTIFY;
 use crate::language::wait::WAIT;
 use crate::program::file_value::PREFIX;
-use crate::program::flow::{APPROVAL_KEYS, MAX_LOOPS};
+use crate::program::flow::{APPROVAL_KEYS, MAX_LOOPS, ON_FAILURE};
 use crate::program::reference::as_path;
 use crate::program::{Program, StepContext};
 use crate::syntax::document::{Document, DocumentKind};
@@ -77,6 +81,7 @@ pub(in crate::compile) fn walk<'a>(
     }
     if let Some(pointer) = roots.list {
         walk.list(pointer, at(pointer), &mut context);
+        walk.on_failure(OF_WORKFLOW, at(OF_WORKFLOW), &context);
     }
     if main.kind == Some(DocumentKind::Workflow) {
         if let Some(output) = at("/definition/output") {
@@ -172,6 +177,10 @@ impl<'a> Walk<'_, 'a, '_> {
         let mut other = otherwise.map(|step| (step, context.clone()));
         let properties = step.get("properties");
         let gives = match step.get("type").and_then(Value::as_str) {
+            Some(_) if is_choice(step) => {
+                self.choose(at, step, context);
+                output::ANY
+            }
             Some(_) if let Some(document) = named_document(step) => self.named(document, at, step, context),
             Some("loop") => self.a_loop(at, step, context),
             Some(name) => {
@@ -210,6 +219,10 @@ impl<'a> Walk<'_, 'a, '_> {
             return self.faults.push(fault(message).help(help));
         }
         let is_number = id.starts_with(|first: char| first.is_ascii_digit());
+        if id == ON_FAILURE && self.has_failure_steps(&at) {
+            let message = format!("the step `{id}` would be mistaken for those that run when a step has failed");
+            return self.faults.push(fault(message).help("give it another `id`"));
+        }
         let is_word = id.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
         if is_number {
             let message = format!("the step `{id}` would be mistaken for the number of a step");
@@ -301,6 +314,7 @@ impl<'a> Walk<'_, 'a, '_> {
             self.values(&format!("{at}/item_label"), label, &inside);
         }
         self.list(&format!("{at}/actions_to_execute"), properties.get("actions_to_execute"), &mut inside);
+        self.on_failure(&format!("{at}/{ON_FAILURE}"), properties.get(ON_FAILURE), &inside);
         self.loops -= 1;
         let collected = match properties.get("collect") {
             Some(written) => self.collected(&format!("{at}/collect"), written, &inside),

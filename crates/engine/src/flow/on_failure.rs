@@ -1,0 +1,89 @@
+//! The steps that run when a list of steps has failed, `on_failure`: with what was written so far, once for each failure. The
+//! list fails when they have ended, with its own failure: that of one of them is in its record, and hides nothing.
+
+use std::mem;
+
+use serde_json::{Value, json};
+
+use super::advance::{Advance, ListEnd, StepList};
+use super::place::below;
+use super::progress::{Current, FailedList, ItemsState, StepFault, StepFrame, Stopping};
+use loopctl_lang::program::flow::{ERROR_KEY, FlowStep, ON_FAILURE};
+
+impl Advance<'_> {
+    /// A list failed: the steps for that begin, unless it has none or the failure is one of theirs. Returns how the list
+    /// ended, if it did.
+    pub fn list_failed(&self, list: &StepList<'_>, frame: &mut StepFrame, fault: StepFault) -> Option<ListEnd> {
+        if frame.failed.is_some() {
+            return frame.handled().map(ListEnd::Failed);
+        }
+        let Some(slot) = list.on_failure else { return Some(ListEnd::Failed(fault)) };
+        // What an earlier failure chose is chosen anew.
+        frame.cases.retain(|choose, _| !choose.starts_with(ON_FAILURE));
+        frame.cases.insert(ON_FAILURE.to_owned(), 0);
+        frame.given.insert(ERROR_KEY.to_owned(), error(&fault));
+        let (next, current) = (mem::replace(&mut frame.next, slot), mem::take(&mut frame.current));
+        let done = mem::take(&mut frame.done);
+        frame.failed = Some(Box::new(FailedList { fault, next, current, done }));
+        None
+    }
+
+    /// Whether no step of a list begins now: its loop stops, or the run does. What a failure is handled with runs all the same,
+    /// unless the driver was asked to stop.
+    pub fn is_barred(&self) -> bool {
+        let stops = match self.stopping {
+            Some(Stopping::Interrupt) => true,
+            Some(Stopping::Timeout | Stopping::Budget) => !self.is_handling,
+            None => false,
+        };
+        self.blocked || stops
+    }
+}
+
+/// A limit of the run as a failure of its steps.
+pub(super) fn of_limit(stopping: Stopping) -> Option<StepFault> {
+    match stopping {
+        Stopping::Timeout => Some(StepFault::new("timeout", "the time of the run is over", "")),
+        Stopping::Budget => Some(StepFault::new("budget", "the run's budget is spent", "")),
+        Stopping::Interrupt => None,
+    }
+}
+
+/// A failure as the steps for it read it.
+fn error(fault: &StepFault) -> Value {
+    let StepFault { code, message, step, retryable } = fault;
+    let step = if step.is_empty() { Value::Null } else { Value::from(step.as_str()) };
+    json!({ "step": step, "code": code, "message": message, "retryable": retryable })
+}
+
+impl StepFrame {
+    /// The steps for its failure have ended: it is as it was when it failed, so that its step may run again. Returns the
+    /// failure.
+    pub(super) fn handled(&mut self) -> Option<StepFault> {
+        let FailedList { fault, next, current, done } = *self.failed.take()?;
+        (self.next, self.current, self.done) = (next, current, done);
+        self.cases.remove(ON_FAILURE);
+        self.given.remove(ERROR_KEY);
+        Some(fault)
+    }
+
+    /// Whether its failure is being handled.
+    pub(super) fn is_handling(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// The loop at an address, or around it: the present step, or the one that failed while that is handled.
+    pub(super) fn loop_around(&self, address: &str) -> Option<&ItemsState> {
+        let failed = self.failed.iter().map(|failed| &failed.current);
+        std::iter::once(&self.current).chain(failed).find_map(|current| match current {
+            Current::Items(items) if items.at == address || below(address, &items.at).is_some() => Some(&**items),
+            _ => None,
+        })
+    }
+
+    /// The place that the list has come to; for the steps before those that handle its failure, where it failed.
+    pub(super) fn place_for(&self, step: &FlowStep) -> usize {
+        let handles = step.within.first().is_some_and(|of| *of.choose == *ON_FAILURE);
+        self.failed.as_ref().filter(|_| !handles).map_or(self.next, |failed| failed.next)
+    }
+}
