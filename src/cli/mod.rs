@@ -7,6 +7,7 @@ mod completions;
 mod demo;
 mod diff;
 mod earlier_run;
+mod event;
 mod exit;
 mod explain;
 mod export;
@@ -110,6 +111,7 @@ enum Command {
     Record(record::RecordCommand),
     Tune(tune::TuneCommand),
     Cancel(cancel::CancelCommand),
+    Event(event::EventCommand),
     Runs(runs::RunsCommand),
     Stats(Box<stats::StatsCommand>),
     Audit(audit::AuditCommand),
@@ -207,6 +209,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Diff(diff) => diff.perform(surface).await,
             Command::Record(record) => record.perform(surface).await,
             Command::Cancel(cancel) => cancel.perform(surface).await,
+            Command::Event(event) => event.perform(surface).await,
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Stats(stats) => stats.perform(surface).await,
             Command::Audit(audit) => audit.perform(surface).await,

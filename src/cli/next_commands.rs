@@ -174,7 +174,7 @@ impl NextCommands {
         let steps = result.pause.as_ref().map_or(&[][..], |pause| pause.steps.as_slice());
         if kind.is_wait() && !steps.is_empty() {
             let first = steps.iter().min_by_key(|step| step.expires_at_ms).filter(|step| step.expires_at_ms.is_some());
-            let at = |step: &StepQuestion| format!("--at {} --approve", quoted(&step.at));
+            let at = |step: &StepQuestion| end_of_wait(step);
             let after = first.and_then(|step| step.expires_at_ms).map(|at_ms| format!("after {}", rfc3339(at_ms)));
             let go_on = (after.unwrap_or_else(|| "continue".to_owned()), self.command("resume", ""));
             let end = first.map(|step| ("end the wait".to_owned(), self.command("resume", &at(step))));
@@ -194,7 +194,7 @@ impl NextCommands {
                 calls.iter().flat_map(|call| self.of_call(kind, call, several)).collect()
             }
             Termination::ModelError => vec![("resume".to_owned(), resume(""))],
-            Termination::Waiting => vec![("continue".to_owned(), resume(""))],
+            Termination::Waiting | Termination::WaitingEvent => vec![("continue".to_owned(), resume(""))],
             _ => vec![("answer".to_owned(), resume("--answer \"...\""))],
         }
     }
@@ -202,7 +202,7 @@ impl NextCommands {
     /// The commands that decide about a step of a workflow.
     fn of_step(&self, question: &StepQuestion, several: bool) -> Vec<(String, String)> {
         if question.question.kind.is_wait() {
-            let end = self.command("resume", &format!("--at {} --approve", quoted(&question.at)));
+            let end = self.command("resume", &end_of_wait(question));
             return vec![(format!("end the wait {}", question.at), end)];
         }
         let at = if several { format!("--at {} ", quoted(&question.at)) } else { String::new() };
@@ -234,6 +234,12 @@ impl NextCommands {
         let command = |rest: &str| self.command("resume", &format!("{rest} --if {}", call.hash));
         ways.iter().map(|(name, rest)| (label(name), command(rest))).collect()
     }
+}
+
+/// The decision that ends the wait of a step.
+fn end_of_wait(question: &StepQuestion) -> String {
+    let decision = if question.awaits.is_some() { "--answer '{...}'" } else { "--approve" };
+    format!("--at {} {decision}", quoted(&question.at))
 }
 
 /// How the program was called: its path as given, so that a command can be copied even if the program is not on

@@ -156,15 +156,16 @@ pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, 
     Ok(Answered::Resume(Box::new(Resume { decided, ..Resume::default() })))
 }
 
-/// When a run that waits for a time continues by itself, in milliseconds since 1970; none when it waits for a human, or when
-/// the next decision of the scenario is about the wait.
+/// When a run that waits for a time, or for an event that does not come, continues by itself, in milliseconds since 1970; none
+/// when it waits for a human, or when the next decision of the scenario is about the wait: it ends it, or is the data of the event.
 pub fn wait_ends_at_ms(state: &State, next: Option<&ScenarioDecision>) -> Option<i64> {
     let Phase::Paused { pause, .. } = &state.phase else { return None };
+    let kind = pause.question.kind;
+    let is_data = |decision: &ScenarioDecision| kind == Termination::WaitingEvent && decision.answer.is_some();
     let is_named = |decision: &ScenarioDecision| decision.about.is_some() || decision.at.is_some();
-    let is_ended = next
-        .filter(|next| is_named(next))
-        .is_some_and(|next| waiting(state).iter().any(|waiting| waiting.is_meant(next)));
-    due_at_ms(state).filter(|_| pause.question.kind.is_wait() && !is_ended)
+    let next = next.filter(|next| is_named(next) || is_data(next));
+    let is_ended = next.is_some_and(|next| waiting(state).iter().any(|waiting| waiting.is_meant(next)));
+    due_at_ms(state).filter(|_| kind.is_wait() && !is_ended)
 }
 
 /// What is decided about a call whose outcome a crash left open: what the scenario says, or else that it happened as it

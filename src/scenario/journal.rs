@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
-    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
-    LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
-    Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules,
-    SettledDecision, StoreError, Ticket, WaitMoments, Worker,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
+    EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent, PruneQuery, QueueQuery,
+    QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -278,6 +278,26 @@ impl Journal for StoppableJournal {
 
     fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
         self.alive(|store| store.queue_decision(run_id, decision))
+    }
+
+    fn queue_event(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        self.alive(|store| store.queue_event(run_id, decision))
+    }
+
+    fn put_event(&self, event: OutsideEvent) -> Ticket<EventPut> {
+        self.alive(|store| store.put_event(event))
+    }
+
+    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()> {
+        self.alive(|store| store.event_taken(org, id))
+    }
+
+    fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {
+        self.alive(|store| store.event_waiters(org, event))
+    }
+
+    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>> {
+        self.alive(|store| store.kept_events(run_id, events, now_ms))
     }
 
     fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {

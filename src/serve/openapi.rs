@@ -10,9 +10,9 @@ use super::problem::ProblemDetails;
 use super::request::WaitQuery;
 use super::route::{
     AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, ApprovalsRequest, ApprovalsResult, AuditList, AuditQuery,
-    BulkRequest, BulkResult, CancelQuery, DocumentDifference, EventsQuery, LoopList, LoopRequest, ReleaseRequest,
-    ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, SwitchRequest, SwitchedLoop, UsageQuery,
-    WorkerList, WorkflowOutline, WorkflowRequest, WorkflowStatus,
+    BulkRequest, BulkResult, CancelQuery, DocumentDifference, EventRequest, EventsQuery, LoopList, LoopRequest,
+    ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, SwitchRequest, SwitchedLoop,
+    TakenEvent, UsageQuery, WorkerList, WorkflowOutline, WorkflowRequest, WorkflowStatus,
 };
 use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
@@ -227,6 +227,11 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let answers = json!({ "200": writer.json::<ReleasedRuns>("What was released") });
     let release = writer.operation("Let servers take up the quarantined runs again", &[], Some(body), answers);
     paths.insert("/agents/release".to_owned(), json!({ "post": release }));
+    let body = writer.request::<EventRequest>();
+    let answers =
+        json!({ "202": writer.json::<TakenEvent>("The event is kept, and given to the runs that wait for it") });
+    let event = writer.operation("Send an event that runs wait for", &[], Some(body), answers);
+    paths.insert("/events".to_owned(), json!({ "post": event }));
     let parameters = with_id([writer.query::<WaitQuery>(), vec![idempotency_key()]].concat());
     let (body, answers) = (writer.request::<RerunRequest>(), writer.waited());
     let rerun = writer.operation("Start a new run with the input of a run", &parameters, Some(body), answers);

@@ -116,3 +116,56 @@ fn a_kill_at_every_boundary_of_a_wait_loses_and_repeats_nothing() {
         assert!(kills[0] >= 1 && (kills[1] >= 4 || boundary == "before-effect"), "{boundary}: {kills:?}");
     }
 }
+
+/// A call, a wait for an event, and a last call.
+fn event_flow() -> Waiting {
+    let run = Waiting::new();
+    let post = |of: &str| json!({ "type": "post", "properties": { "of": of } });
+    let wait = json!({ "id": "paid", "type": "wait_for_event", "outputKey": "paid",
+        "properties": { "event": "paid", "match": { "order": 7 } } });
+    let definition = json!({ "actions": [post("a"), wait, post("z")] });
+    run.place.json("loop.json", &json!({ "name": "w", "definition": definition }));
+    run
+}
+
+#[test]
+fn a_kill_at_every_boundary_around_an_event_neither_loses_nor_repeats_it() {
+    let event = ["event", "paid", "--id", "p1", "--data", r#"{"order":7,"by":"card"}"#, "--document", "loop.json"];
+    for boundary in BOUNDARIES {
+        let mut kills = 0;
+        for number in 0..5 {
+            let at = format!("journal:{number}:{boundary}");
+            for comes_first in [true, false] {
+                let run = event_flow();
+                if comes_first {
+                    // The store is made by a run that waits for another event, and does not end.
+                    let other =
+                        json!({ "actions": [{ "type": "wait_for_event", "properties": { "event": "other" } }] });
+                    run.place.json("other.json", &json!({ "name": "other", "definition": other }));
+                    assert_eq!(run.call(&["run", "other.json"], "").code, 3);
+                    let sent = run.call(&event, "");
+                    assert!(sent.code == 0 && sent.stderr.contains("no run waits for it"), "{sent:#?}");
+                } else {
+                    let paused = run.start("");
+                    assert_eq!(
+                        (paused.code, &paused.json()["termination"]),
+                        (3, &json!("waiting_event")),
+                        "{paused:#?}"
+                    );
+                    for said in ["1 run gets it", "1 run gets it"] {
+                        let sent = run.call(&event, "");
+                        assert!(sent.code == 0 && sent.stderr.contains(said), "{sent:#?}");
+                    }
+                }
+                let last = if comes_first { run.start(&at) } else { run.resume(&at) };
+                kills += usize::from(last.code == -9);
+                let ended = run.driven(last);
+                assert_eq!((ended.code, run.keys()), (0, vec!["r-0".to_owned(), "r-2".to_owned()]), "{at}: {ended:#?}");
+                assert_eq!(ended.json()["result"]["answer"]["paid"]["by"], "card", "{at}");
+                let sent = run.call(&event, "");
+                assert!(sent.code == 0 && sent.stderr.contains("sent before"), "{sent:#?}");
+            }
+        }
+        assert!(kills >= 2, "{boundary}: {kills}");
+    }
+}

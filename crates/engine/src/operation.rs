@@ -25,6 +25,7 @@ use super::question::SubrunQuestion;
 use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::language::step::OnRejected;
 use loopctl_lang::program::Tool;
+use loopctl_lang::program::awaited_event::EventMatch;
 use loopctl_lang::program::schema;
 
 /// Where an operation is in its run.
@@ -117,7 +118,7 @@ pub enum Progress {
     /// A human must decide.
     Asks(AskedFor),
     /// It waits for no human.
-    Waits(AwaitedTime),
+    Waits(AwaitedThing),
     /// It ended, or was not made because it is not allowed.
     Done {
         /// Its result.
@@ -127,11 +128,13 @@ pub enum Progress {
     },
 }
 
-/// A time that a step waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AwaitedTime {
-    /// In milliseconds since 1970.
+/// What a step waits for that no human decides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AwaitedThing {
+    /// Until when, in milliseconds since 1970: for an event, the step fails then.
     pub until_ms: i64,
+    /// The event that it waits for; none is the time itself.
+    pub event: Option<Box<EventMatch>>,
 }
 
 /// Why nobody knows whether a call happened.
@@ -268,7 +271,7 @@ impl Progress {
     /// Until when a human can decide, in milliseconds since 1970: about the call or the form itself; or until when it waits.
     pub fn expires_at_ms(&self) -> Option<i64> {
         match self {
-            Self::Waits(AwaitedTime { until_ms }) => Some(*until_ms),
+            Self::Waits(AwaitedThing { until_ms, .. }) => Some(*until_ms),
             Self::Asks(AskedFor::Approval(awaited)) => awaited.expires_at_ms,
             Self::Asks(AskedFor::Form { expires_at_ms }) => *expires_at_ms,
             _ => None,
@@ -286,6 +289,7 @@ impl Progress {
             Self::Uncertain(_) => Some(Termination::Uncertain),
             Self::Asks(AskedFor::Approval(_) | AskedFor::Consent { .. }) => Some(Termination::Approval),
             Self::Asks(AskedFor::Form { .. }) => Some(Termination::Human),
+            Self::Waits(AwaitedThing { event: Some(_), .. }) => Some(Termination::WaitingEvent),
             Self::Waits(_) => Some(Termination::Waiting),
             Self::Held | Self::Requested | Self::Asks(AskedFor::Subrun(_)) | Self::Done { .. } => None,
         }
@@ -326,6 +330,8 @@ pub(super) enum Conclusion {
     },
     /// It waits no longer.
     Waited,
+    /// The event came, with this.
+    Event(Value),
     /// The call may not be made.
     Denied {
         /// Why not.
@@ -458,6 +464,13 @@ impl<A: Address> Operation<A> {
                 }
                 self.form().values(answer).map(drop).map_err(Refused::new)
             }
+            (Progress::Waits(awaited), Decision::Answer(data)) => {
+                if awaited.until_ms <= now_ms {
+                    return Err(Refused::new("the event came too late: the step fails when the run is resumed"));
+                }
+                let is_json = serde_json::from_str::<Value>(data).is_ok();
+                if is_json { Ok(()) } else { Err(Refused::new("the data of an event is JSON")) }
+            }
             _ => Ok(()),
         }
     }
@@ -501,6 +514,9 @@ impl<A: Address> Operation<A> {
                 AfterDecision::End(Conclusion::Form(form.values(answer).unwrap_or_default()))
             }
             (Progress::Waits(_), Decision::Approve) => AfterDecision::End(Conclusion::Waited),
+            (Progress::Waits(_), Decision::Answer(data)) => {
+                AfterDecision::End(Conclusion::Event(serde_json::from_str(data).unwrap_or_default()))
+            }
             (_, Decision::Answer(text)) => AfterDecision::End(Conclusion::Answer(text.clone())),
             (_, Decision::Deny(reason)) => AfterDecision::End(Conclusion::Denied { reason: reason.clone() }),
             (_, Decision::Happened(value)) => AfterDecision::End(Conclusion::Happened(value.clone())),

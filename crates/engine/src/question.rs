@@ -10,6 +10,7 @@ use super::stuck::Stuck;
 use super::timestamp::as_rfc3339_if_any;
 use loopctl_lang::language::ending::Termination;
 pub use loopctl_lang::language::step::OnRejected;
+pub use loopctl_lang::program::awaited_event::EventMatch;
 use loopctl_lang::program::form::{AskedField, answer_schema};
 
 mod journaled;
@@ -113,6 +114,10 @@ pub struct StepQuestion {
     /// The calls of that run that wait.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<WaitingCall>,
+    /// The event that the step waits for: its name as `event`, and what its data must have as `match`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    pub awaits: Option<Box<EventMatch>>,
 }
 
 impl StepQuestion {

@@ -111,7 +111,7 @@ fn of(part: &CoveragePart) -> Vec<CoveragePoint> {
     let mut found = Vec::new();
     let is_judged = |ending: &Termination| match ending {
         // A step that waits is a point of its own.
-        Termination::Waiting => false,
+        Termination::Waiting | Termination::WaitingEvent => false,
         Termination::Context | Termination::Uncertain | Termination::Cancelled => false,
         // Without a time of its own, a workflow has days.
         Termination::Timeout if program.is_flow() => program.timeout_ms != flow::TIMEOUT_MS,
@@ -178,7 +178,7 @@ fn of_step(part: &CoveragePart, placed: &PlacedStep, step: &FlowStep, found: &mu
             let fails = foreach.failure_strategy == FailureStrategy::StopOnError || foreach.max_failures.is_some();
             std::iter::once(CoverageOutcome::Runs).chain(fails.then_some(CoverageOutcome::Fails)).collect()
         }
-        StepAction::Wait(_) => vec![CoverageOutcome::Runs],
+        StepAction::Wait(_) | StepAction::WaitForEvent(_) => vec![CoverageOutcome::Runs],
         StepAction::Approval(_) => vec![CoverageOutcome::IsApproved, CoverageOutcome::IsDenied],
         // Its cases are reached with their steps.
         StepAction::Choose(choose) if choose.otherwise.is_some() => Vec::new(),

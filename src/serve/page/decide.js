@@ -13,7 +13,7 @@ export function field(label, kind, value = "") {
   return [el("label", {}, label, input), input];
 }
 
-export const titles = { model_error: "The model can't be reached", human: "A question", stuck: "The run repeats itself", approval: "Wants your approval", uncertain: "Did it happen?", waiting: "Waits for a time" };
+export const titles = { model_error: "The model can't be reached", human: "A question", stuck: "The run repeats itself", approval: "Wants your approval", uncertain: "Did it happen?", waiting: "Waits for a time", waiting_event: "Waits for an event" };
 
 export function answer(pause, send, fault) {
   const [label, input] = field(pause.kind === "stuck" ? "What should it do instead?" : "Your answer", "textarea");
@@ -166,7 +166,7 @@ export function questions(section, view, post, link) {
     fill(section, el("h2", {}), el("p", { class: "meta" }), el("div", { hidden: "" }), el("div", { class: "asked" }));
   }
   const [title, note, part, list] = section.children;
-  fill(title, asked.every((question) => question.kind === "waiting") ? "Waits for a time" : "Waits for a human");
+  fill(title, asked.every((question) => question.kind.startsWith("waiting")) ? titles[asked[0]?.kind] || "Waits" : "Waits for a human");
   const left = view.waiting - asked.length;
   fill(note, view.waiting > 1 ? `${count(view.waiting, "step")} wait${left > 0 ? `; these are the first ${asked.length}` : ""}` : "");
   const isTable = table(part, asked, post.all, link);

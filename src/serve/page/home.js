@@ -76,7 +76,7 @@ function fault(view) {
 /** Shows what waits and what failed, and gives the ids of the runs that are shown. */
 export async function home(isHome, isFiltered, isCurrent) {
   const waiting = await get(asked({ status: "paused" }, isHome ? COUNTED_RUNS : WAITING_RUNS));
-  waiting.agents = waiting.agents.filter((run) => run.termination !== "waiting");
+  waiting.agents = waiting.agents.filter((run) => !run.termination?.startsWith("waiting"));
   const shown = new Set();
   const facts = { shown, waiting: number(waiting), waits: waiting.agents.length > 0 };
   if (!isCurrent()) return facts;

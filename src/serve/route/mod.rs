@@ -16,6 +16,7 @@ mod loops;
 mod metrics;
 mod openapi;
 mod outline;
+mod outside_event;
 mod page;
 mod release;
 mod rerun;
@@ -55,6 +56,7 @@ pub use execute::LoopRequest;
 pub(super) use execute::{StartOrder, started};
 pub use loops::LoopList;
 pub use outline::WorkflowOutline;
+pub use outside_event::{EventRequest, TakenEvent};
 pub use release::{ReleaseRequest, ReleasedRuns};
 pub use rerun::RerunRequest;
 pub use resume::ResumeRequest;
@@ -108,6 +110,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/approvals/{run}", guarded(&[TokenScope::Decide], post(approvals::approvals)))
         .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], post(step_decision::approval)))
         .route("/forms/{run}/{at}/submit", guarded(&[TokenScope::Decide], post(step_decision::form)))
+        .route("/events", guarded(&[TokenScope::Event], post(outside_event::event)))
         .route("/loops", guarded(&[TokenScope::Read], get(loops::loops)))
         .route("/workers", guarded(STORE_SCOPES, get(workers::workers)))
         .route("/loops/{name}/disable", guarded(&[TokenScope::Admin], post(switch::disable)))

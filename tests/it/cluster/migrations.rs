@@ -8,7 +8,7 @@ use crate::serve::client;
 use crate::test_server::{PostgresServer, server};
 
 /// The version of the tables in PostgreSQL.
-pub const POSTGRES_VERSION: u32 = 11;
+pub const POSTGRES_VERSION: u32 = 12;
 /// The run that a schedule started: until the last version, only its id says for which time.
 const SCHEDULED: &str = "test@20260601T100100Z";
 /// The id of one that none started.
@@ -23,7 +23,8 @@ const NAMED: &str = "\"schedule\":\"test\",\"scheduled_for\":\"2026-06-01T10:01:
 const DUE_MS: &str = "1780308060000";
 
 /// What takes tables in PostgreSQL back to each version from the next one: the newest first. `@` is the schema.
-const POSTGRES: [(u32, &str); 10] = [
+const POSTGRES: [(u32, &str); 11] = [
+    (11, "DROP TABLE @.outside_events; DROP INDEX @.runs_by_awaited; ALTER TABLE @.runs DROP COLUMN awaits;"),
     (10, "DROP TABLE @.audit, @.loop_switches;"),
     (9, "ALTER TABLE @.drivers DROP COLUMN address, DROP COLUMN clock_ahead_ms;"),
     (8, "ALTER TABLE @.runs DROP COLUMN title;"),
@@ -45,7 +46,8 @@ const POSTGRES: [(u32, &str); 10] = [
 ];
 
 /// The same of a file. Until version 8 the texts had another digest: `tests/it/run/journals.rs` has such a store.
-const FILE: [(u32, &str); 14] = [
+const FILE: [(u32, &str); 15] = [
+    (16, "DROP TABLE outside_events; DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits;"),
     (15, "DROP TABLE audit; DROP TABLE loop_switches;"),
     (14, "ALTER TABLE drivers DROP COLUMN address;"),
     (13, "ALTER TABLE runs DROP COLUMN title;"),

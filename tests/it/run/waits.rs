@@ -216,3 +216,23 @@ fn a_scenario_passes_the_time_and_can_end_the_wait() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(run.posted().is_empty());
 }
+
+#[test]
+fn a_scenario_gives_the_data_of_an_event_or_lets_it_not_come() {
+    let wait = json!({ "id": "paid", "type": "wait_for_event", "outputKey": "payment",
+        "properties": { "event": "payment.received", "match": { "order": "@input.order" }, "ttl_seconds": 86_400 } });
+    let run = Waiting::of(json!([wait, post("{{payment.by}}")]));
+    let played = json!({ "post": [{ "result": { "ok": true } }] });
+    let scenario = |name: &str, decisions: Value, expect: Value| json!({ "name": name, "input": { "order": 7 }, "tools": played, "decisions": decisions, "expect": expect });
+    let all = [
+        scenario(
+            "it comes",
+            json!([{ "answer": { "by": "card" } }]),
+            json!({ "status": "completed", "pauses": [{ "kind": "waiting_event" }], "answer": { "payment": { "by": "card" } } }),
+        ),
+        scenario("it does not", json!([]), json!({ "status": "failed", "termination": "step_failed" })),
+    ];
+    run.place.json("loop.scenarios.json", &json!({ "document": "loop.json", "scenarios": all }));
+    let ran = run.call(&["test", "loop.scenarios.json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}

@@ -11,10 +11,10 @@ use loopctl::engine::blob::Blob;
 use loopctl::engine::outcome::Status;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
-    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
-    LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
-    Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules,
-    SettledDecision, StoreError, Ticket, WaitMoments, Worker,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
+    EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent, PruneQuery, QueueQuery,
+    QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments, Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
@@ -185,6 +185,31 @@ impl Journal for Counting {
     fn disregard_ahead(&self, schedule: &str, now_ms: i64) -> Ticket<()> {
         self.note("disregard_ahead");
         self.inner.disregard_ahead(schedule, now_ms)
+    }
+
+    fn queue_event(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        self.note("queue_event");
+        self.inner.queue_event(run_id, decision)
+    }
+
+    fn put_event(&self, event: OutsideEvent) -> Ticket<EventPut> {
+        self.note("put_event");
+        self.inner.put_event(event)
+    }
+
+    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()> {
+        self.note("event_taken");
+        self.inner.event_taken(org, id)
+    }
+
+    fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {
+        self.note("event_waiters");
+        self.inner.event_waiters(org, event)
+    }
+
+    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>> {
+        self.note("kept_events");
+        self.inner.kept_events(run_id, events, now_ms)
     }
 
     fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {

@@ -45,6 +45,7 @@ mod one_person;
 mod operated;
 #[cfg(unix)]
 mod outages;
+mod outside_events;
 mod owner;
 mod page;
 mod page_decided;

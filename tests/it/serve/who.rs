@@ -6,8 +6,18 @@ use crate::common::{Place, complete, think};
 use crate::serve::client::{Reply, Serving, place, scripted};
 
 /// The scopes of the tokens of each organisation.
-const SCOPES: [&str; 9] =
-    ["run", "run:test", "run:other", "compose", "read", "cancel", "decide", "decide:other", "decide:escalated"];
+const SCOPES: [&str; 10] = [
+    "run",
+    "run:test",
+    "run:other",
+    "compose",
+    "read",
+    "cancel",
+    "decide",
+    "decide:other",
+    "decide:escalated",
+    "event",
+];
 
 /// A place with a token for each scope and organisation; the tokens by `ORG-SCOPE`.
 fn guarded() -> (Place, Vec<(String, String)>) {
@@ -43,6 +53,7 @@ fn routes(id: &str) -> Vec<(&'static str, String, &'static str, &'static str, u1
         ("POST", format!("/agents/{id}/retry"), "{}", "decide", 409),
         ("POST", format!("/agents/{id}/rerun"), "{}", "run run:test", 200),
         ("POST", "/agents/release".to_owned(), "{}", "decide decide:other decide:escalated", 200),
+        ("POST", "/events".to_owned(), r#"{"id":"e","event":"paid"}"#, "event", 202),
         ("GET", "/loops".to_owned(), "", "read", 200),
         ("GET", "/audit".to_owned(), "", "read", 200),
         ("POST", "/check".to_owned(), "{}", "read", 200),

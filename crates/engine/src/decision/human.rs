@@ -246,6 +246,7 @@ fn result_of(conclusion: Conclusion) -> ToolResult {
         },
         // Only steps wait for a time.
         Conclusion::Waited => ToolResult::Ok(Value::Null),
+        Conclusion::Event(data) => ToolResult::Ok(data),
         Conclusion::Denied { reason } => denied(reason.as_deref()),
         Conclusion::Happened(value) => ToolResult::Ok(value),
         Conclusion::Failed(message) => ToolResult::failed(message),

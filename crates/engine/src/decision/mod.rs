@@ -40,6 +40,7 @@ pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), R
         | (Termination::Approval, Decision::Approve | Decision::Deny(_) | Decision::Edit(_))
         | (Termination::Uncertain, Decision::Retry | Decision::Happened(_) | Decision::Failed(_))
         | (Termination::Waiting, Decision::Approve)
+        | (Termination::WaitingEvent, Decision::Answer(_) | Decision::Deny(_))
         | (Termination::ModelError, Decision::Retry) => Ok(()),
         (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
         (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
@@ -48,6 +49,9 @@ pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), R
             Err(Refused::new(why))
         }
         (Termination::Waiting, _) => Err(Refused::new("the step waits for a time: approve ends the wait")),
+        (Termination::WaitingEvent, _) => {
+            Err(Refused::new("the step waits for an event: an answer is its data as JSON, and deny fails the step"))
+        }
         (Termination::ModelError, _) => Err(Refused::new("the run waits for its model: retry")),
         _ => Err(Refused::new("the run waits for no human")),
     }

@@ -75,6 +75,11 @@ impl Decided {
         self.by.as_deref() != Some(CALLBACK) && self.also == [CALLBACK]
     }
 
+    /// Whether an event from outside decides, and no human. No token and no user of a machine has such a name.
+    pub fn is_of_event(&self) -> bool {
+        self.by.as_deref().is_some_and(|by| by.starts_with("event "))
+    }
+
     /// All names of who decides.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by.iter().chain(&self.also).map(String::as_str)

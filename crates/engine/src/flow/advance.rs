@@ -328,6 +328,7 @@ impl<'p> Advance<'p> {
             StepAction::Approval(approval) => self.approval(approval, scope),
             StepAction::Wait(wait) => self.wait(wait, scope),
             StepAction::Choose(choose) => Self::case(choose, scope),
+            StepAction::WaitForEvent(step) => self.wait_for_event(step, scope),
             StepAction::Form(form) => {
                 let ttl_ms = form.ttl_ms;
                 let expires_at_ms = ttl_ms.map(|ttl_ms| self.now.wall_ms.saturating_add_unsigned(ttl_ms));

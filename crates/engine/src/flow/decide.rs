@@ -66,6 +66,10 @@ struct StepsMeant {
 impl StepsMeant {
     fn of(program: &FlowProgram, state: &FlowState, decided: &Decided) -> Result<Self, Refused> {
         let (pause, about) = (pause(state, decided)?, about(state, decided)?);
+        let is_known = |record: &DecisionRecord| record.by == decided.by;
+        if decided.is_of_event() && state.decisions.iter().any(is_known) {
+            return Err(Refused::new("the run has taken this event"));
+        }
         about.iter().try_for_each(|at| fits_step(program, state, at, decided))?;
         Ok(Self { pause, about })
     }
@@ -149,7 +153,8 @@ fn apply(
             }
             AfterDecision::Wait => {}
             AfterDecision::End(conclusion) => {
-                let rests = conclusion == Conclusion::Waited && list.of.is_some();
+                let is_wait = matches!(conclusion, Conclusion::Waited | Conclusion::Event(_));
+                let rests = is_wait && list.of.is_some();
                 let outcome = outcome_of(conclusion, &open.input, &open.address);
                 let end = StepEnd::of(open, outcome);
                 advance.ended(list, step, frame, end);
@@ -173,6 +178,7 @@ fn outcome_of(conclusion: Conclusion, input: &Value, at: &str) -> Result<StepOut
             (false, OnRejected::Stop) => Err(StepFault::new("rejected", rejected(reason.as_deref()), at)),
             _ => Ok(approval_output(approved, comment, input)),
         },
+        Conclusion::Event(data) => Ok(data.into()),
         Conclusion::Waited => Ok(wait::output(input, true).into()),
         Conclusion::Denied { reason } => Err(StepFault::new("rejected", rejected(reason.as_deref()), at)),
         Conclusion::Happened(value) => Ok(StepOutput::from(value)),

@@ -9,11 +9,13 @@ use super::advance::{Advance, TakenItems};
 use super::progress::{ItemsState, StepFault};
 use super::step_start::{BeginFault, Opened};
 use crate::decision::awaited_approval::AwaitedApproval;
-use crate::operation::{AskedFor, AwaitedTime, Progress};
+use crate::operation::{AskedFor, AwaitedThing, Progress};
 use crate::prompt;
 use crate::timestamp::rfc3339;
+use loopctl_lang::program::awaited_event::{EventStep, MAX_MATCH_BYTES};
 use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, FormStep, ReactStep};
 use loopctl_lang::program::form::{FieldFault, FormAsks, FormFault};
+use loopctl_lang::program::json_length::json_bytes;
 use loopctl_lang::program::reference::{Field, Scope, Unresolved};
 use loopctl_lang::program::text_input::read_texts;
 use loopctl_lang::program::wait::WaitStep;
@@ -146,7 +148,21 @@ impl Advance<'_> {
         let written = wait.value().resolve(scope).map_err(|unresolved| self.missing(&unresolved))?;
         let until_ms = wait.until_ms(&written, self.now.wall_ms).map_err(|why| BeginFault::new("bad_wait", why))?;
         let input = json!({ "until": rfc3339(until_ms) });
-        Ok(Opened::Step { input, progress: Progress::Waits(AwaitedTime { until_ms }) })
+        Ok(Opened::Step { input, progress: Progress::Waits(AwaitedThing { until_ms, event: None }) })
+    }
+
+    /// Which event a step waits for, and until when.
+    pub fn wait_for_event(&self, step: &EventStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+        let awaited = step.awaited(scope).map_err(|unresolved| self.missing(&unresolved))?;
+        let until_ms = self.now.wall_ms.saturating_add_unsigned(step.ttl_ms);
+        let input = json!({ "event": awaited.event, "match": awaited.matches, "until": rfc3339(until_ms) });
+        let bytes = json_bytes(&input);
+        if bytes > MAX_MATCH_BYTES {
+            let message =
+                format!("its `match` has {bytes} bytes with its values, and at most {MAX_MATCH_BYTES} are compared");
+            return Err(BeginFault::new("too_large", message));
+        }
+        Ok(Opened::Step { input, progress: Progress::Waits(AwaitedThing { until_ms, event: Some(Box::new(awaited)) }) })
     }
 
     fn object(&self, fields: &[(String, Field)], scope: &Scope<'_>) -> Result<Value, BeginFault> {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::address::StepAddress;
 use crate::call_attempt::lost_answer;
 use crate::decision::form::FormRequest;
-use crate::operation::{AskedFor, AwaitedTime, Doubt, OpenStep, Progress};
+use crate::operation::{AskedFor, AwaitedThing, Doubt, OpenStep, Progress};
 use crate::outcome::Termination;
 use crate::question::WaitingCall;
 use crate::question::{Question, StepQuestion};
@@ -102,6 +102,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
         on_rejected: None,
         run_pause: None,
         calls: Vec::new(),
+        awaits: None,
     };
     match &open.progress {
         Progress::Asks(AskedFor::Approval(awaited)) => StepQuestion {
@@ -133,15 +134,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
                 },
             }
         }
-        Progress::Waits(AwaitedTime { until_ms }) => StepQuestion {
-            question: Question::new(
-                Termination::Waiting,
-                format!("The step `{}` waits until {}", open.address, rfc3339(*until_ms)),
-            ),
-            action_input: None,
-            expires_at_ms: Some(*until_ms),
-            ..plain
-        },
+        Progress::Waits(awaited) => of_wait(awaited, plain),
         Progress::Asks(AskedFor::Subrun(waits)) => StepQuestion {
             // What else the model said is shown with the run that asks.
             question: Question { context: None, stuck: None, ..waits.asks.question.clone() },
@@ -162,6 +155,23 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
             )),
             ..plain
         },
+    }
+}
+
+/// What a step waits for that asks no human.
+fn of_wait(awaited: &AwaitedThing, plain: StepQuestion) -> StepQuestion {
+    let AwaitedThing { until_ms, event } = awaited;
+    let until = rfc3339(*until_ms);
+    let (kind, what) = match event {
+        None => (Termination::Waiting, String::new()),
+        Some(awaited) => (Termination::WaitingEvent, format!(" for the event `{}`,", awaited.event)),
+    };
+    StepQuestion {
+        question: Question::new(kind, format!("The step `{}` waits{what} until {until}", plain.at)),
+        action_input: None,
+        expires_at_ms: Some(*until_ms),
+        awaits: event.clone(),
+        ..plain
     }
 }
 

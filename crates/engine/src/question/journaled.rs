@@ -9,6 +9,7 @@ use crate::decision::awaited_approval::AwaitedApproval;
 use crate::event::CallId;
 use crate::stuck::Stuck;
 use loopctl_lang::language::step::OnRejected;
+use loopctl_lang::program::awaited_event::EventMatch;
 use loopctl_lang::program::form::AskedField;
 
 #[derive(Serialize, Deserialize)]
@@ -52,6 +53,8 @@ struct JournaledStep {
     run_pause: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "calls")]
     calls: Vec<WaitingCall>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    awaits: Option<Box<EventMatch>>,
 }
 
 impl From<JournaledCall> for WaitingCall {

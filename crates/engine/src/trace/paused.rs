@@ -261,6 +261,7 @@ fn choices(kind: Termination) -> &'static [&'static str] {
     match kind {
         Termination::Approval => &["approve", "deny", "edit"],
         Termination::Waiting => &["approve"],
+        Termination::WaitingEvent => &["answer", "deny"],
         Termination::Uncertain => &["happened", "fail", "retry"],
         Termination::ModelError => &["retry"],
         _ => &["answer"],

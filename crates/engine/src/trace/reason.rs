@@ -18,6 +18,7 @@ pub fn reason(termination: Termination) -> &'static str {
         Termination::Approval => "a call needs approval",
         Termination::Uncertain => "a call of unknown outcome",
         Termination::Waiting => "a step waits for a time",
+        Termination::WaitingEvent => "a step waits for an event",
         Termination::Cancelled => "cancelled",
         Termination::StepFailed => "a step failed",
         Termination::Rejected => "a human did not approve",

@@ -67,8 +67,14 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
     for question in steps.iter().take(SHOWN) {
         if question.question.kind.is_wait() {
             let until = question.expires_at_ms.map(rfc3339).unwrap_or_default();
-            let title = format!("The step {} waits until {until}", escape::line(&question.at));
+            let what = question.awaits.as_ref().map(|awaited| format!(" for the event {}", awaited.event));
+            let what = what.unwrap_or_default();
+            let title = format!("The step {} waits{what} until {until}", escape::line(&question.at));
             let _ = writeln!(shown, "{}", look.paint(Tone::Bold, &title));
+            if let Some(awaited) = question.awaits.as_ref().filter(|awaited| !awaited.matches.is_empty()) {
+                let matches = Value::Object(awaited.matches.clone()).to_string();
+                let _ = writeln!(shown, "  {}", look.paint(Tone::Dim, &escape::line(&matches)));
+            }
             continue;
         }
         let says = match question.question.kind {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::Subject;
 use crate::compile::steps::{is_choice, named_document};
 use crate::diagnostic::codes;
-use crate::language::wait::WAIT;
+use crate::language::wait::WORDS;
 use crate::program::flow::APPROVAL_KEYS;
 
 /// A step of a document.
@@ -99,7 +99,7 @@ impl<'a> WrittenStep<'a> {
             }
             "loop" => keys.extend(self.text("result_key")),
             "custom-table" => {}
-            WAIT if subject.action(WAIT).is_none() => {}
+            word if WORDS.contains(&word) && subject.action(word).is_none() => {}
             action if own.is_none() => {
                 let used = subject.action(action);
                 let of_action = used.and_then(|used| used.written().get("outputKey")?.as_str());

@@ -22,8 +22,9 @@ use crate::language::loop_document::LoopProperties;
 use crate::language::notify::NOTIFY;
 use crate::language::step::{Approval, OnRejected, Properties, TableOperation};
 use crate::language::tool::ActionTool;
-use crate::language::wait::{WAIT, Wait};
+use crate::language::wait::{WAIT, WAIT_FOR_EVENT, Wait, WaitForEvent};
 use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
+use crate::program::awaited_event::EventStep;
 use crate::program::condition::CompiledCondition;
 use crate::program::denial::{self, DenialRule, StepsAfterNo};
 use crate::program::flow::{
@@ -243,7 +244,7 @@ impl FlowLowering<'_, '_> {
                 output_key = output_key.or_else(|| Some(named.key.clone()));
                 StepAction::Call(Box::new(CallStep { tool: named.tool()?, input: fields(values)?, spreads: false }))
             }
-            Properties::Action(values) if self.is_wait(&step.kind) => {
+            Properties::Action(values) if self.is_built_in(WAIT, &step.kind) => {
                 let written = Wait::deserialize(&Value::Object(values.clone())).ok()?;
                 StepAction::Wait(WaitStep::compile(&written)?)
             }
@@ -251,6 +252,10 @@ impl FlowLowering<'_, '_> {
                 let target = notify::target(&self.project, values)?;
                 let tool = notify::tool(target, step.timeout_ms, step.retry.as_ref())?;
                 StepAction::Call(Box::new(CallStep { tool, input: fields(values)?, spreads: false }))
+            }
+            Properties::Action(values) if self.is_built_in(WAIT_FOR_EVENT, &step.kind) => {
+                let written = WaitForEvent::deserialize(&Value::Object(values.clone())).ok()?;
+                StepAction::WaitForEvent(Box::new(EventStep::compile(&written)?))
             }
             Properties::Action(values) => {
                 let (tool, key) = self.tool(step)?;
@@ -272,9 +277,9 @@ impl FlowLowering<'_, '_> {
         })
     }
 
-    /// Whether a type means a step that waits: an action of this name keeps its meaning.
-    fn is_wait(&self, kind: &str) -> bool {
-        kind == WAIT && self.declare.catalog.find(WAIT).is_empty()
+    /// Whether a type means the built-in step of this word: an action of this name keeps its meaning.
+    fn is_built_in(&self, word: &str, kind: &str) -> bool {
+        kind == word && self.declare.catalog.find(word).is_empty()
     }
 
     /// Whether a step sends a text to a target of the project. A registered action of this name comes first.

@@ -206,6 +206,7 @@ codes! {
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",
     BAD_WAIT = "L225" Error "bad-wait" "Wait that does not say for how long",
+    BAD_EVENT = "L226" Error "bad-event" "Wait for an event that does not say for which one",
 }
 
 /// The row of a code; nothing for a code that is not in the list.

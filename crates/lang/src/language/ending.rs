@@ -70,6 +70,8 @@ pub enum Termination {
     Uncertain,
     /// A step of the workflow waits for a time.
     Waiting,
+    /// A step of the workflow waits for an event from outside.
+    WaitingEvent,
     /// Stopped by hand or by a signal.
     Cancelled,
     /// A step of the workflow failed.
@@ -85,7 +87,7 @@ pub enum Termination {
 impl Termination {
     /// Whether a run that is paused for this reason waits for no human.
     pub fn is_wait(self) -> bool {
-        self == Self::Waiting
+        matches!(self, Self::Waiting | Self::WaitingEvent)
     }
 }
 

@@ -10,6 +10,7 @@ pub mod condition;
 pub mod document_file;
 mod editor;
 pub mod ending;
+pub mod event_keeping;
 mod examples;
 pub(crate) mod fields;
 pub mod foreach;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::document_file::DocumentFile;
+use super::event_keeping::EventKeeping;
 use super::notify::NotifyTarget;
 use super::secret_source::{ModelAuth, SecretSource};
 use super::serving::Serving;
@@ -45,6 +46,9 @@ pub struct Project {
     /// Where steps of type `notify` send their texts, by the name that they give as `to`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub notify: BTreeMap<String, NotifyTarget>,
+    /// How long events from outside are kept for runs that begin to wait for them.
+    #[serde(skip_serializing_if = "EventKeeping::is_default")]
+    pub events: EventKeeping,
     /// What tools may reach.
     pub allow: Allow,
     /// Who may do what over HTTP, for `loopctl serve`.

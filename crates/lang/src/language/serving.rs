@@ -121,13 +121,15 @@ pub enum TokenScope {
     DecideLoop(String),
     /// See and end the runs of all organisations, see what was done, and switch loops off and on.
     Admin,
+    /// Send events that runs wait for.
+    Event,
     /// A word that is no scope.
     Unknown(String),
 }
 
 impl TokenScope {
     /// Every one that needs no name.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Run,
         Self::Compose,
         Self::Read,
@@ -135,10 +137,11 @@ impl TokenScope {
         Self::Cancel,
         Self::Decide,
         Self::DecideEscalated,
+        Self::Event,
         Self::Admin,
     ];
     /// All of them as messages list them.
-    pub const LIST: &str = "`run`, `run:LOOP`, `compose`, `read`, `metrics`, `cancel`, `decide`, `decide:LOOP`, `decide:escalated`, `admin`";
+    pub const LIST: &str = "`run`, `run:LOOP`, `compose`, `read`, `metrics`, `cancel`, `decide`, `decide:LOOP`, `decide:escalated`, `event`, `admin`";
 
     /// Reads a scope as it is written.
     pub fn read(text: &str) -> Self {
@@ -151,6 +154,7 @@ impl TokenScope {
             "decide:escalated" => Self::DecideEscalated,
             "cancel" => Self::Cancel,
             "admin" => Self::Admin,
+            "event" => Self::Event,
             _ => match text.split_once(':').filter(|(_, name)| !name.is_empty()) {
                 Some(("decide", name)) => Self::DecideLoop(name.to_owned()),
                 Some(("run", name)) => Self::RunLoop(name.to_owned()),
@@ -166,6 +170,7 @@ impl TokenScope {
             Self::RunLoop(name) => format!("run:{name}"),
             Self::Cancel => "cancel".to_owned(),
             Self::Admin => "admin".to_owned(),
+            Self::Event => "event".to_owned(),
             Self::Compose => "compose".to_owned(),
             Self::Read => "read".to_owned(),
             Self::Metrics => "metrics".to_owned(),
@@ -217,8 +222,8 @@ impl JsonSchema for TokenScope {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "x-pattern": "^(run(:.+)?|compose|read|metrics|cancel|decide(:.+)?|admin)$",
-            "description": "What a token's holder may do: `run`, `run:LOOP` (one loop), `compose`, `read`, `metrics` (`/metrics` and `/workers`), `cancel`, `decide`, `decide:LOOP` (the runs of one loop), `decide:escalated` (approvals that nobody gave in time) or `admin` (all organisations).",
+            "x-pattern": "^(run(:.+)?|compose|read|metrics|cancel|decide(:.+)?|event|admin)$",
+            "description": "What a token's holder may do: `run`, `run:LOOP` (one loop), `compose`, `read`, `metrics` (`/metrics` and `/workers`), `cancel`, `decide`, `decide:LOOP` (the runs of one loop), `decide:escalated` (approvals that nobody gave in time), `event` (send events that runs wait for) or `admin` (all organisations).",
         })
     }
 }

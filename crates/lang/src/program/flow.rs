@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
+use super::awaited_event::EventStep;
 use super::choose::{CaseOf, ChooseStep};
 use super::condition::CompiledCondition;
 use super::denial::{ChainLink, DenialRule};
@@ -136,6 +137,8 @@ pub enum StepAction {
     Wait(WaitStep),
     /// A choice between lists of steps.
     Choose(Box<ChooseStep>),
+    /// The steps after it wait for an event.
+    WaitForEvent(Box<EventStep>),
 }
 
 /// A call of a tool.
@@ -336,7 +339,7 @@ impl FlowStep {
                 each_step(&foreach.steps, &mut |step| keys.extend(step.written_keys()));
             }
             StepAction::Approval(_) => keys.extend(APPROVAL_KEYS.map(str::to_owned)),
-            StepAction::Wait(_) => {}
+            StepAction::Wait(_) | StepAction::WaitForEvent(_) => {}
             StepAction::Form(form) => keys.extend(form.asks.keys().map(str::to_owned)),
             // Its steps write theirs themselves.
             StepAction::Choose(_) => {}
@@ -355,7 +358,7 @@ impl FlowStep {
             StepAction::React(react) => is(&react.result_key),
             StepAction::Foreach(foreach) => (foreach.collects && is(&foreach.result_key)) || is(&foreach.summary_key),
             StepAction::Approval(_) => APPROVAL_KEYS.contains(&key),
-            StepAction::Wait(_) => false,
+            StepAction::Wait(_) | StepAction::WaitForEvent(_) => false,
             StepAction::Form(form) => form.asks.keys().any(|asked| asked == key),
             StepAction::Choose(_) => false,
         };
@@ -371,7 +374,8 @@ impl FlowStep {
             | StepAction::Approval(_)
             | StepAction::Form(_)
             | StepAction::Wait(_)
-            | StepAction::Choose(_) => None,
+            | StepAction::Choose(_)
+            | StepAction::WaitForEvent(_) => None,
         }
     }
 
@@ -393,7 +397,8 @@ impl FlowStep {
             | StepAction::React(_)
             | StepAction::Foreach(_)
             | StepAction::Wait(_)
-            | StepAction::Choose(_) => &[],
+            | StepAction::Choose(_)
+            | StepAction::WaitForEvent(_) => &[],
         }
     }
 
@@ -406,7 +411,8 @@ impl FlowStep {
             | StepAction::Approval(_)
             | StepAction::Form(_)
             | StepAction::Wait(_)
-            | StepAction::Choose(_) => false,
+            | StepAction::Choose(_)
+            | StepAction::WaitForEvent(_) => false,
         }
     }
 }

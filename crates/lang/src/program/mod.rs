@@ -3,6 +3,7 @@
 pub mod action;
 pub mod answer_form;
 pub mod approval;
+pub mod awaited_event;
 pub mod bind;
 pub mod builtin;
 pub mod canonical;

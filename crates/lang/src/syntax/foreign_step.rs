@@ -12,7 +12,7 @@ pub(crate) struct BuiltInStep {
     pub help: &'static str,
 }
 
-const BUILT_IN: [BuiltInStep; 6] = [
+const BUILT_IN: [BuiltInStep; 7] = [
     BuiltInStep {
         words: &[
             "approval",
@@ -56,6 +56,21 @@ const BUILT_IN: [BuiltInStep; 6] = [
         name: "custom-table",
         needs: "operation",
         help: "a table of the project is read and written by \"type\": \"custom-table\"",
+    },
+    BuiltInStep {
+        words: &[
+            "waitforevent",
+            "waitevent",
+            "event",
+            "waitforsignal",
+            "signal",
+            "receive",
+            "waitforcallback",
+            "waitforwebhook",
+        ],
+        name: "wait_for_event",
+        needs: "event",
+        help: "a run waits for an event in a \"type\": \"wait_for_event\" with `event` and `match` in its `properties`",
     },
     BuiltInStep {
         words: &["wait", "sleep", "delay", "timer", "pause", "waituntil"],
@@ -255,7 +270,6 @@ const FOREIGN: [ForeignStep; 13] = [
             "function",
             "tool",
             "plugin",
-            "event",
         ],
         way: Way::Action,
     },

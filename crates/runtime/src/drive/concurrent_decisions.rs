@@ -104,6 +104,9 @@ impl Driver<'_> {
         if due_beside(&self.state).is_some_and(|at_ms| at_ms <= clock::wall_ms()) {
             next = steps_of(&self.take(EventKind::ApprovalExpired).await?);
         }
+        if let Some(effects) = Box::pin(self.take_kept_events()).await? {
+            next.extend(steps_of(&effects));
+        }
         next.extend(self.take_queued().await?);
         Ok(next)
     }

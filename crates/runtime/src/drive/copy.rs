@@ -287,6 +287,7 @@ impl ReadRun {
             cost_usd: summary.cost_usd,
             error: summary.error.as_deref().and_then(RowText::new),
             question: summary.question.as_deref().and_then(RowText::new),
+            awaits: self.extras.awaits.clone(),
         }
     }
 }

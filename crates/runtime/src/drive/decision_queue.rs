@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::clock;
 use super::fault::Fault;
 use super::folded_events::FoldedEvents;
 use super::inbox::{DecisionSource, PassedDecision};
+use super::passed_on::PassedOn;
 use super::question_owner;
 use super::run::Driver;
 use super::world::{Engine, Resume};
@@ -33,14 +32,6 @@ pub enum DecidedElsewhere {
     Queued,
     /// Nobody drives the run any more: it can be leased.
     NotDriven,
-}
-
-/// A decision, as the queue holds it.
-#[derive(Serialize, Deserialize)]
-struct PassedOn {
-    decided: Decided,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    answer_token: Option<String>,
 }
 
 impl Engine {
@@ -125,9 +116,6 @@ impl Engine {
         state: &State,
     ) -> Result<Vec<(String, Resume)>, Fault> {
         let mut fitting = Vec::new();
-        if !program.is_flow() {
-            return Ok(fitting);
-        }
         for queued in waiting(&*self.world.journal, run_id).await.map_err(Fault::Store)? {
             let why = match serde_json::from_str(&queued.decision) {
                 Ok(PassedOn { decided, answer_token }) => {

@@ -16,6 +16,7 @@ use super::fold;
 use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
 use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
+use super::outside_events::awaited;
 use super::question_owner;
 use super::run::{Driver, HeldRun};
 pub use super::run_result::{AnswerError, Finished};
@@ -293,6 +294,12 @@ impl Engine {
             // No human has to decide anything: the model is asked again.
             (Phase::Paused { pause, .. }, None) if pause.question.kind == Termination::ModelError => {
                 Some(EventKind::Resumed)
+            }
+            // Its driver looks at the events that came before: one may have found another decision in its place.
+            (Phase::Paused { .. }, None)
+                if !is_adopted && !stale && resume.raised.is_none() && !awaited(state).is_empty() =>
+            {
+                return Ok(Some(Vec::new()));
             }
             (Phase::Paused { .. }, None) if !is_adopted && !stale && resume.raised.is_none() => return Ok(None),
             // The waiting call is shown again, under the new document, by the run that asks.

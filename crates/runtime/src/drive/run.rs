@@ -7,6 +7,7 @@ mod model_call;
 pub(super) mod run_log;
 pub(super) mod spender;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -82,6 +83,8 @@ pub(super) struct Driver<'a> {
     meter: Option<Box<dyn RunMeter>>,
     /// Rows of the run may say that its model is away for as long as it is driven.
     _driven_here: DrivenHere,
+    /// The steps whose events were looked for among those that came before.
+    pub(super) looked_for: BTreeSet<String>,
     /// Whether another event follows at once that makes a run continue: it is not over, although its state says so.
     continues: bool,
 }
@@ -161,6 +164,7 @@ impl<'a> Driver<'a> {
             listed_wait,
             meter,
             _driven_here: driven_here,
+            looked_for: BTreeSet::new(),
             continues: false,
         })
     }
@@ -270,6 +274,8 @@ impl<'a> Driver<'a> {
                 drop(effects);
                 let Some(what) = self.model_event().await? else { return self.stopped().await };
                 effects = self.take(what).await?;
+            } else if let Some(next) = Box::pin(self.take_kept_events()).await? {
+                effects = next;
             } else {
                 return Ok(());
             }

@@ -1,6 +1,8 @@
 //! A run's row in lists, made from its state.
 
+use super::outside_events::awaited;
 use super::search_text::DescribedRun;
+use crate::journal::outside_event::awaits_column;
 use crate::journal::{Journal, RowCompletion, RowText, RunSummary, StatusRecord};
 use loopctl_engine::event::Tokens;
 use loopctl_engine::flow::first_question;
@@ -30,6 +32,7 @@ pub(super) fn status_record(program: &Program, state: &State) -> StatusRecord {
         cost_usd: state.cost_usd(),
         error: error(state).and_then(|text| shown(program, text)),
         question: question(state).and_then(|text| shown(program, &text)),
+        awaits: awaits_column(&awaited(state)),
     }
 }
 

@@ -230,7 +230,8 @@ impl<'a> Driver<'a> {
                 | StepAction::Approval(_)
                 | StepAction::Form(_)
                 | StepAction::Wait(_)
-                | StepAction::Choose(_) => {}
+                | StepAction::Choose(_)
+                | StepAction::WaitForEvent(_) => {}
             }
         }
         performed

@@ -3,6 +3,7 @@
 mod administration;
 mod audit;
 mod decisions;
+mod outside_events;
 mod queue;
 mod schedules;
 mod stored_run;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::audit::AuditLog;
+use self::outside_events::KnownEvents;
 use self::schedules::KnownSchedules;
 use self::stored_run::{is_wanted, listed, waiting_called};
 use super::answer_token::{AnswerToken, AnswerTokens};
@@ -22,10 +24,10 @@ use super::log::Log;
 use super::store_name::StoreKind;
 use super::{
     Append, AuditFilter, AuditLine, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun,
-    Created, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare,
-    QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary,
-    ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision, StatusRecord, StoreError, Ticket, WaitMoments,
-    Worker, failpoint, search_text,
+    Created, EventPut, EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision, StatusRecord,
+    StoreError, Ticket, WaitMoments, Worker, failpoint, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -53,6 +55,7 @@ pub struct MemoryJournal {
     sessions: Mutex<HashMap<String, BTreeMap<String, Value>>>,
     schedules: Mutex<KnownSchedules>,
     audit: Mutex<AuditLog>,
+    events: Mutex<KnownEvents>,
     /// The digest of the folder that the process serves.
     folder: Mutex<Option<String>>,
     /// Where it listens.
@@ -67,7 +70,8 @@ impl Default for MemoryJournal {
         let clock = Clock::new();
         let (folder, address, since_ms) = (Mutex::default(), Mutex::default(), clock.wall_ms());
         let (sessions, schedules, audit) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { table: RwLock::default(), sessions, schedules, audit, folder, address, since_ms, clock }
+        let events = Mutex::default();
+        Self { table: RwLock::default(), sessions, schedules, audit, events, folder, address, since_ms, clock }
     }
 }
 
@@ -433,7 +437,28 @@ impl Journal for MemoryJournal {
     }
 
     fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
-        Ticket::ready(self.run(run_id).map(|run| run.queue_decision(decision)))
+        Ticket::ready(self.run(run_id).map(|run| run.queue_decision(decision, false)))
+    }
+
+    fn queue_event(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        Ticket::ready(self.run(run_id).map(|run| run.queue_decision(decision, true)))
+    }
+
+    fn put_event(&self, event: OutsideEvent) -> Ticket<EventPut> {
+        Ticket::ready(Ok(self.keep(event)))
+    }
+
+    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()> {
+        self.take_event(org, id);
+        Ticket::ready(Ok(()))
+    }
+
+    fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {
+        Ticket::ready(Ok(self.waiters(org, event)))
+    }
+
+    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>> {
+        Ticket::ready(self.run(run_id).map(|run| self.kept(run.org.as_deref(), &events, now_ms)))
     }
 
     fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {

@@ -17,6 +17,7 @@ mod log;
 mod measured;
 pub mod memory;
 mod model_wait;
+pub mod outside_event;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod prune;
@@ -48,6 +49,7 @@ pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreError;
 pub use measured::MeasuredRun;
 pub use model_wait::ModelWait;
+pub use outside_event::{AwaitedEvent, EventPut, EventWaiter, OutsideEvent};
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text, title_text};
@@ -177,6 +179,22 @@ pub trait Journal: Send + Sync {
 
     /// Queues a decision for the driver of a run. A run that pauses before it takes the decision is due at once.
     fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing>;
+
+    /// The same for a run that nobody drives either: then it is due at once.
+    fn queue_event(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing>;
+
+    /// Keeps an event from outside. Those whose time is over are forgotten.
+    fn put_event(&self, event: OutsideEvent) -> Ticket<EventPut>;
+
+    /// Notes that a run took an event, or is about to: it is kept for its id alone from now on.
+    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()>;
+
+    /// The runs of an organisation that wait for an event of this name, without those that other runs called.
+    fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>>;
+
+    /// The events of these names that were kept for the organisation of a run at this moment, and that no run took: the oldest
+    /// first, at most [`outside_event::MOST_KEPT`].
+    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>>;
 
     /// The queued decisions about a run, with those that were refused. Cheap for the driver of the run.
     fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>>;
@@ -314,6 +332,8 @@ pub struct StatusRecord {
     pub error: Option<RowText>,
     /// The first question that waits for a human. Secrets are hidden in it.
     pub question: Option<RowText>,
+    /// The events that it waits for: see [`outside_event::awaits_column`].
+    pub awaits: Option<String>,
 }
 
 /// What completes the row of a run that an older version wrote.
@@ -341,6 +361,7 @@ impl StatusRecord {
             cost_usd: None,
             error: None,
             question: None,
+            awaits: None,
         }
     }
 

@@ -74,6 +74,8 @@ pub struct RunExtras {
     pub search_text: Option<String>,
     /// What it is about.
     pub title: Option<String>,
+    /// The events that it waits for: see [`StatusRecord::awaits`](super::StatusRecord::awaits).
+    pub awaits: Option<String>,
 }
 
 /// The number of runs that are deleted at a time: others write in between.

@@ -190,6 +190,7 @@ pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
             Termination::Uncertain => "it is not known whether it happened",
             Termination::Stuck => "is stuck",
             Termination::Waiting => "waits for a time",
+            Termination::WaitingEvent => "waits for an event",
             _ if !question.expected_keys.is_empty() => "a form",
             _ => "a question",
         };

@@ -32,6 +32,7 @@ pub fn unreachable(program: &Program) -> Vec<(String, &'static str)> {
                 | Termination::FormExpired
                 | Termination::ConditionNotMet
                 | Termination::Waiting
+                | Termination::WaitingEvent
         )
     };
     let general = ALL.into_iter().filter(is_general);
@@ -39,7 +40,7 @@ pub fn unreachable(program: &Program) -> Vec<(String, &'static str)> {
 }
 
 /// All endings.
-const ALL: [Termination; 18] = [
+const ALL: [Termination; 19] = [
     Termination::Complete,
     Termination::ForcedAnswer,
     Termination::MaxIterations,
@@ -53,6 +54,7 @@ const ALL: [Termination; 18] = [
     Termination::Approval,
     Termination::Uncertain,
     Termination::Waiting,
+    Termination::WaitingEvent,
     Termination::Cancelled,
     Termination::StepFailed,
     Termination::Rejected,
@@ -97,7 +99,9 @@ pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
             Program::Flow(_) => pauses(program, Termination::ModelError),
             Program::Loop(_) => None,
         },
-        Termination::Human | Termination::Approval | Termination::Waiting => pauses(program, ending),
+        Termination::Human | Termination::Approval | Termination::Waiting | Termination::WaitingEvent => {
+            pauses(program, ending)
+        }
         Termination::Uncertain => None,
         Termination::Cancelled => Some("nobody cancels the run of a scenario"),
         Termination::StepFailed => (!program.is_flow()).then_some("it is no workflow"),
@@ -141,6 +145,7 @@ fn pauses(program: &Program, kind: Termination) -> Option<&'static str> {
         Termination::Human => "nothing in it asks a human",
         Termination::Approval => "none of its calls needs an approval",
         Termination::Waiting => "none of its steps waits for a time",
+        Termination::WaitingEvent => "none of its steps waits for an event",
         Termination::Stuck => "none of its loops asks for help when it is stuck",
         _ => "none of its loops waits for a model",
     })
@@ -161,6 +166,7 @@ pub(in crate::check) fn asks(program: &Program, kind: Termination) -> bool {
                 || has_step(program, &|step| matches!(step, StepAction::Approval(_)))
         }
         Termination::Waiting => has_step(program, &|step| matches!(step, StepAction::Wait(_))),
+        Termination::WaitingEvent => has_step(program, &|step| matches!(step, StepAction::WaitForEvent(_))),
         Termination::Stuck => of_loop(&|properties| properties.on_stuck.action != StuckAction::Fail),
         _ => of_loop(&|properties| properties.on_model_outage == OnModelOutage::Pause),
     }
@@ -194,13 +200,14 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
                 | Termination::Stuck
                 | Termination::Uncertain
                 | Termination::Waiting
+                | Termination::WaitingEvent
                 | Termination::ModelError => report(pointer, kind, found),
                 _ => {
                     let message = "this is an ending: no run waits so".to_owned();
                     let fault = subject.error(codes::SCENARIO_NAME, pointer, message);
                     found.push(
                         fault.help(
-                            "a run waits by `human`, `approval`, `stuck`, `uncertain`, `waiting` or `model_error`",
+                            "a run waits by `human`, `approval`, `stuck`, `uncertain`, `waiting`, `waiting_event` or `model_error`",
                         ),
                     );
                 }

@@ -3,6 +3,7 @@
 mod answer;
 mod choose;
 mod collected;
+mod event;
 mod named;
 mod on_failure;
 mod texts;
@@ -28,7 +29,7 @@ use crate::compile::link::Linker;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
 use crate::language::notify::NOTIFY;
-use crate::language::wait::WAIT;
+use crate::language::wait::{WAIT, WAIT_FOR_EVENT};
 use crate::program::file_value::PREFIX;
 use crate::program::flow::{APPROVAL_KEYS, MAX_LOOPS, ON_FAILURE};
 use crate::program::reference::as_path;
@@ -387,6 +388,10 @@ impl<'a> Walk<'_, 'a, '_> {
                 output::waited()
             }
             NOTIFY if self.declare.catalog.find(NOTIFY).is_empty() => output::ANY,
+            WAIT_FOR_EVENT if self.declare.catalog.find(WAIT_FOR_EVENT).is_empty() => {
+                self.wait_for_event(at.strip_suffix("/type").unwrap_or(at), properties);
+                output::ANY
+            }
             _ => {
                 let found = self.declare.step(name, at);
                 self.faults.append(&mut self.declare.faults);

@@ -151,6 +151,7 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         iterations: 1,
         at_ms: 2_000,
         due_at_ms: Some(7_000),
+        awaits: Some("[]".to_owned()),
         ..StatusRecord::new(Status::Running, 0)
     };
     wait(journal.append(Append { status_record: Some(record), ..event("r", 1, 1) })).unwrap();
@@ -163,6 +164,7 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         scheduled: None,
         search_text: Some("refund".to_owned()),
         title: Some("Refund".to_owned()),
+        awaits: Some("[]".to_owned()),
     };
     assert_eq!(wait(journal.extras("r")).unwrap(), expected);
     assert_eq!(wait(journal.extras("none")).unwrap_err(), StoreError::NoSuchRun("none".to_owned()));

@@ -22,6 +22,7 @@ mod audit;
 mod basics;
 mod decisions;
 mod lists;
+mod outside_events;
 mod queue;
 mod reads;
 mod rows;
@@ -79,6 +80,15 @@ pub const CASES: &[(&str, Case)] = &[
     (
         "a_run_that_pauses_before_its_decision_is_taken_is_claimed",
         decisions::a_run_that_pauses_before_its_decision_is_taken_is_claimed,
+    ),
+    (
+        "an_event_is_kept_once_for_its_organisation_and_for_its_time",
+        outside_events::an_event_is_kept_once_for_its_organisation_and_for_its_time,
+    ),
+    ("an_organisation_has_a_bounded_number_of_events", outside_events::an_organisation_has_a_bounded_number_of_events),
+    (
+        "the_runs_that_wait_for_an_event_are_found_by_its_name_and_woken",
+        outside_events::the_runs_that_wait_for_an_event_are_found_by_its_name_and_woken,
     ),
     ("the_last_posted_pause_only_grows", answer_tokens::the_last_posted_pause_only_grows),
     ("a_list_holds_what_it_is_asked_for", lists::a_list_holds_what_it_is_asked_for),

@@ -94,6 +94,7 @@ impl StoredRun {
             scheduled: None,
             search_text: data.search_text.clone(),
             title: data.title.clone(),
+            awaits: data.status_record.awaits.clone(),
         }
     }
 }

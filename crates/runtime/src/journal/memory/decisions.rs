@@ -5,9 +5,10 @@ use crate::journal::{QueuedDecision, Queueing, SettledDecision};
 use loopctl_engine::outcome::Status;
 
 impl StoredRun {
-    pub(super) fn queue_decision(&self, decision: QueuedDecision) -> Queueing {
+    /// `wakes`: whether it is queued for a run that nobody drives, too.
+    pub(super) fn queue_decision(&self, decision: QueuedDecision, wakes: bool) -> Queueing {
         let mut data = self.data();
-        if !data.driven {
+        if !data.driven && !wakes {
             return Queueing::NotDriven;
         }
         let of_subject = data.decisions.get(&decision.subject);

@@ -45,9 +45,9 @@ impl StoredRun {
             return;
         }
         if data.status_record.tokens.is_none() {
-            let StatusRecord { iterations, tokens, cost_usd, error, question, .. } = row.record;
+            let StatusRecord { iterations, tokens, cost_usd, error, question, awaits, .. } = row.record;
             let record = data.status_record.clone();
-            data.status_record = StatusRecord { iterations, tokens, cost_usd, error, question, ..record };
+            data.status_record = StatusRecord { iterations, tokens, cost_usd, error, question, awaits, ..record };
         }
         data.search_text.get_or_insert(row.search_text);
         data.title.get_or_insert(row.title);

@@ -516,7 +516,7 @@ macro_rules! updated {
       ELSE s.at_ms END,
     progress_at_ms = coalesce(s.at_ms, r.progress_at_ms),
     ",
-            of_record!("termination", "waits_since_ms", "tokens", "cost_usd", "error", "question"),
+            of_record!("termination", "waits_since_ms", "tokens", "cost_usd", "error", "question", "awaits"),
             "
     due_at_ms = CASE WHEN s.status IS NULL THEN r.due_at_ms
       WHEN s.status = 'paused' AND EXISTS (SELECT 1 FROM @.decisions d WHERE d.run = r.id AND d.refused IS NULL",

@@ -11,7 +11,7 @@ use crate::journal::{QueuedDecision, Queueing, SettledDecision, StoreError};
 const QUEUE: &str = "
 WITH run AS MATERIALIZED (SELECT id, driver, status FROM @.runs WHERE run_id = $1 FOR UPDATE), queued AS (
   INSERT INTO @.decisions AS d (run, subject, id, decision)
-  SELECT id, $2, $3, $4 FROM run WHERE driver IS NOT NULL
+  SELECT id, $2, $3, $4 FROM run WHERE driver IS NOT NULL OR $5
   ON CONFLICT (run, subject) DO UPDATE SET id = excluded.id, decision = excluded.decision, refused = NULL
   WHERE d.refused IS NOT NULL OR d.id = excluded.id RETURNING run
 ), due AS (
@@ -34,6 +34,7 @@ impl Database {
         &self,
         run_id: String,
         decision: QueuedDecision,
+        wakes: bool,
     ) -> Result<Queueing, StoreError> {
         let QueuedDecision { id, subject, decision, .. } = &decision;
         let decision = decision.as_bytes();
@@ -42,13 +43,20 @@ impl Database {
                 .quick
                 .query(
                     QUEUE,
-                    &[(&run_id, Type::TEXT), (&subject, Type::TEXT), (&id, Type::TEXT), (&decision, Type::BYTEA)],
+                    &[
+                        (&run_id, Type::TEXT),
+                        (&subject, Type::TEXT),
+                        (&id, Type::TEXT),
+                        (&decision, Type::BYTEA),
+                        (&wakes, Type::BOOL),
+                    ],
                 )
                 .await?;
             let Some(row) = rows.first() else { return Err(StoreError::NoSuchRun(run_id.clone()).into()) };
             Ok(match (row.try_get(0)?, row.try_get(1)?) {
                 (_, true) => Queueing::Queued,
                 (true, false) => Queueing::Occupied,
+                (false, false) if wakes => Queueing::Occupied,
                 (false, false) => Queueing::NotDriven,
             })
         });

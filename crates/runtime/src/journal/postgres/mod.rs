@@ -17,6 +17,7 @@ mod decisions;
 mod examination;
 mod leases;
 mod new_runs;
+mod outside_events;
 mod pooler;
 mod prune;
 mod queue;
@@ -50,10 +51,10 @@ use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
 use super::store_name::StoreKind;
 use super::{
-    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
-    LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
-    Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules,
-    SettledDecision, StoreError, Ticket, WaitMoments, Worker, failpoint,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
+    EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent, PruneQuery, QueueQuery,
+    QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -382,7 +383,31 @@ impl Journal for PostgresJournal {
 
     fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
         let run_id = run_id.to_owned();
-        self.ask(move |database| async move { database.queue_decision(run_id, decision).await })
+        self.ask(move |database| async move { database.queue_decision(run_id, decision, false).await })
+    }
+
+    fn queue_event(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        let run_id = run_id.to_owned();
+        self.ask(move |database| async move { database.queue_decision(run_id, decision, true).await })
+    }
+
+    fn put_event(&self, event: OutsideEvent) -> Ticket<EventPut> {
+        self.ask(move |database| async move { database.put_event(event).await })
+    }
+
+    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()> {
+        let (org, id) = (org.unwrap_or_default().to_owned(), id.to_owned());
+        self.ask(move |database| async move { database.take_event(org, id).await })
+    }
+
+    fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {
+        let (org, event) = (org.unwrap_or_default().to_owned(), event.to_owned());
+        self.ask(move |database| async move { database.event_waiters(org, event).await })
+    }
+
+    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>> {
+        let run_id = run_id.to_owned();
+        self.ask(move |database| async move { database.kept_events(run_id, events, now_ms).await })
     }
 
     /// Answered from memory for runs that this driver has, as long as no decision about one of them waits.

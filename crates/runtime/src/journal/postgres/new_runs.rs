@@ -31,12 +31,12 @@ static CREATE: LazyLock<NumberedStatement> = LazyLock::new(|| {
 WITH new AS (
   INSERT INTO @.runs (run_id, fence, driver, birth, format, status, termination, iterations, started_at_ms, updated_at_ms,
     due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by, folder,
-    waits_since_ms, start_key, tokens, cost_usd, error, question, search_text, title)
+    waits_since_ms, start_key, tokens, cost_usd, error, question, search_text, title, awaits)
   SELECT run_id, 1, $me, birth, $format, status, termination, iterations, started_at_ms, at_ms, due_at_ms, org, token, session,
     called_by, loop_name, identity, callback_url, CASE WHEN callback_url IS NULL THEN NULL ELSE 'pending' END,
     CASE WHEN posts THEN clock_timestamp() + $lease_ms * interval '1 ms' END, $me,
     (SELECT d.folder FROM @.drivers d WHERE d.driver = $me), waits_since_ms, start_key, tokens, cost_usd, error, question,
-    search_text, title
+    search_text, title, awaits
   FROM unnest($c.values, $s.values) AS c($c.names, $s.names)
   ON CONFLICT DO NOTHING RETURNING id, birth
 ), first AS (

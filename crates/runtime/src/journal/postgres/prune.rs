@@ -91,7 +91,7 @@ WHERE NOT EXISTS (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256) LIMIT $
 const MAX_TEXTS: i64 = 200;
 
 const EXTRAS: &str =
-    "SELECT id, token, due_at_ms, waits_since_ms, start_key, search_text, title FROM @.runs WHERE run_id = $1";
+    "SELECT id, token, due_at_ms, waits_since_ms, start_key, search_text, title, awaits FROM @.runs WHERE run_id = $1";
 const TOKENS: &str = "SELECT hash, pause, call, expires_at_ms, used FROM @.answer_tokens WHERE run = $1";
 
 impl Database {
@@ -158,6 +158,7 @@ impl Database {
                 start_key: row.try_get("start_key")?,
                 search_text: row.try_get("search_text")?,
                 title: row.try_get("title")?,
+                awaits: row.try_get("awaits")?,
                 ..RunExtras::default()
             };
             for row in self.slow.query(TOKENS, &[(&id, Type::INT8)]).await? {

@@ -20,6 +20,7 @@ columns! {
         cost_usd: Option<f64>,
         error: Option<String>,
         question: Option<String>,
+        awaits: Option<String>,
         /// Whether it is to be posted to the callback of the run.
         posts: bool,
     }
@@ -40,6 +41,7 @@ impl RecordColumns {
         let text = |text: &RowText| text.as_str().to_owned();
         self.error.push(record.and_then(|record| record.error.as_ref()).map(text));
         self.question.push(record.and_then(|record| record.question.as_ref()).map(text));
+        self.awaits.push(record.and_then(|record| record.awaits.clone()));
         self.posts.push(record.is_some_and(StatusRecord::is_to_be_posted));
     }
 }

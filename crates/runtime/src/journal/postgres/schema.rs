@@ -9,7 +9,7 @@ use super::target::PostgresTarget;
 use crate::journal::StoreError;
 
 /// The version of the tables.
-pub const VERSION: i32 = 11;
+pub const VERSION: i32 = 12;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
@@ -18,7 +18,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(15);
 const LOCK: i64 = 0x4C4F_4F50;
 
 /// All tables: a role needs its rights on each.
-pub(super) const NAMES: [&str; 13] = [
+pub(super) const NAMES: [&str; 14] = [
     "loopctl",
     "drivers",
     "runs",
@@ -32,6 +32,7 @@ pub(super) const NAMES: [&str; 13] = [
     "scheduled_runs",
     "audit",
     "loop_switches",
+    "outside_events",
 ];
 
 /// The tables. `@` is the schema. What models and clients write is `bytea`: `text` refuses a NUL. The row of a run is
@@ -95,7 +96,8 @@ CREATE TABLE @.runs (
   error text,
   question text,
   search_text text,
-  title text
+  title text,
+  awaits text
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX runs_by_start_key ON @.runs (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX runs_by_queue ON @.runs (org, token, id)
@@ -110,6 +112,20 @@ CREATE INDEX runs_by_org ON @.runs (org, id) WHERE org IS NOT NULL;
 CREATE INDEX runs_by_owner ON @.runs (org, run_id);
 CREATE INDEX runs_by_end ON @.runs (updated_at_ms)
   WHERE called_by IS NULL AND status IN ('completed', 'failed', 'cancelled');
+CREATE INDEX runs_by_awaited ON @.runs (id) WHERE awaits IS NOT NULL;
+CREATE TABLE @.outside_events (
+  org text NOT NULL,
+  id text NOT NULL,
+  event text NOT NULL,
+  data bytea NOT NULL,
+  at_ms bigint NOT NULL,
+  keep_until_ms bigint NOT NULL,
+  number bigint GENERATED ALWAYS AS IDENTITY,
+  taken boolean NOT NULL DEFAULT false,
+  PRIMARY KEY (org, id)
+);
+CREATE INDEX outside_events_by_name ON @.outside_events (org, event, number) WHERE NOT taken;
+CREATE INDEX outside_events_by_end ON @.outside_events (keep_until_ms);
 CREATE TABLE @.events (
   run bigint NOT NULL,
   seq int NOT NULL,
@@ -192,6 +208,7 @@ const MIGRATIONS: &[(i32, &str)] = &[
     (8, FROM_8),
     (9, FROM_9),
     (10, FROM_10),
+    (11, FROM_11),
 ];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
@@ -306,6 +323,25 @@ CREATE TABLE @.loop_switches (
   actor text,
   reason bytea
 );
+";
+
+/// Version 12 knows events from outside, and which runs wait for them.
+const FROM_11: &str = "
+ALTER TABLE @.runs ADD COLUMN awaits text;
+CREATE INDEX runs_by_awaited ON @.runs (id) WHERE awaits IS NOT NULL;
+CREATE TABLE @.outside_events (
+  org text NOT NULL,
+  id text NOT NULL,
+  event text NOT NULL,
+  data bytea NOT NULL,
+  at_ms bigint NOT NULL,
+  keep_until_ms bigint NOT NULL,
+  number bigint GENERATED ALWAYS AS IDENTITY,
+  taken boolean NOT NULL DEFAULT false,
+  PRIMARY KEY (org, id)
+);
+CREATE INDEX outside_events_by_name ON @.outside_events (org, event, number) WHERE NOT taken;
+CREATE INDEX outside_events_by_end ON @.outside_events (keep_until_ms);
 ";
 
 /// What a role that makes nothing needs.

@@ -25,6 +25,8 @@ pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<Queued
 pub(super) struct QueueDecision {
     pub(super) run_id: String,
     pub(super) decision: QueuedDecision,
+    /// Whether it is queued for a run that nobody drives, too.
+    pub(super) wakes: bool,
 }
 
 impl WriteRequest for QueueDecision {
@@ -40,7 +42,7 @@ impl WriteRequest for QueueDecision {
             .prepare_cached("SELECT driver IS NOT NULL FROM runs WHERE run_id = ?1")?
             .query_row([&self.run_id], |row| row.get::<_, bool>(0))
             .optional()?;
-        if !driven.ok_or_else(|| StoreError::NoSuchRun(self.run_id.clone()))? {
+        if !driven.ok_or_else(|| StoreError::NoSuchRun(self.run_id.clone()))? && !self.wakes {
             return Ok(Queueing::NotDriven);
         }
         let QueuedDecision { id, subject, decision, .. } = &self.decision;

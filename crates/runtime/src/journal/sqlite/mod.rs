@@ -15,6 +15,7 @@ mod decisions;
 mod drivers;
 mod examination;
 mod leases;
+mod outside_events;
 mod prune;
 mod queue;
 mod reads;
@@ -45,6 +46,7 @@ use self::callbacks::{ClaimCallbacks, NoteCallback};
 use self::decisions::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
 use self::leases::Leases;
+use self::outside_events::{PutEvent, TakeEvent};
 use self::prune::GiveBackSpace;
 use self::queue::{Claim, NoteModelWait, RetryAt};
 use self::reads::{Census, SqliteReader};
@@ -58,10 +60,10 @@ use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
 use super::store_name::{StoreKind, StoreName};
 use super::{
-    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, Journal, Lease,
-    LoopSwitch, MeasuredRun, ModelWait, NewRun, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns,
-    Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules,
-    SettledDecision, StoreError, Ticket, WaitMoments, Worker, failpoint,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
+    EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent, PruneQuery, QueueQuery,
+    QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead,
+    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -368,7 +370,35 @@ impl Journal for SqliteJournal {
     }
 
     fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
-        self.write(QueueDecision { run_id: run_id.to_owned(), decision })
+        self.write(QueueDecision { run_id: run_id.to_owned(), decision, wakes: false })
+    }
+
+    fn queue_event(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {
+        self.write(QueueDecision { run_id: run_id.to_owned(), decision, wakes: true })
+    }
+
+    fn put_event(&self, event: OutsideEvent) -> Ticket<EventPut> {
+        self.write(PutEvent(event))
+    }
+
+    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()> {
+        self.write(TakeEvent { org: org.unwrap_or_default().to_owned(), id: id.to_owned() })
+    }
+
+    fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let (org, event) = (org.map(str::to_owned), event.to_owned());
+        self.quick.ask(None, move |connection| outside_events::waiters(connection, org.as_deref(), &event))
+    }
+
+    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let of_run = run_id.to_owned();
+        self.quick.ask(Some(run_id), move |connection| outside_events::kept(connection, &of_run, &events, now_ms))
     }
 
     fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {

@@ -144,7 +144,8 @@ fn delete(connection: &Connection, row: i64, run_id: &str) -> rusqlite::Result<(
 
 /// What a copy of a run needs besides its events.
 pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras, RequestError> {
-    let sql = "SELECT token, due_at_ms, waits_since_ms, start_key, search_text, title FROM runs WHERE run_id = ?1";
+    let sql =
+        "SELECT token, due_at_ms, waits_since_ms, start_key, search_text, title, awaits FROM runs WHERE run_id = ?1";
     let mut query = connection.prepare_cached(sql)?;
     let mut rows = query.query([run_id])?;
     let row = rows.next()?.ok_or_else(|| StoreError::NoSuchRun(run_id.to_owned()))?;
@@ -156,6 +157,7 @@ pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras,
         start_key: row.get("start_key")?,
         search_text: row.get("search_text")?,
         title: row.get("title")?,
+        awaits: row.get("awaits")?,
         scheduled: scheduled_runs::of_run(connection, run_id)?,
     })
 }

@@ -20,6 +20,7 @@ written! {
         cost_usd: Option<f64>,
         error: Option<&'a str>,
         question: Option<&'a str>,
+        awaits: Option<&'a str>,
     }
 }
 
@@ -35,6 +36,7 @@ impl<'a> From<&'a StatusRecord> for RecordRow<'a> {
             cost_usd: record.cost_usd,
             error: record.error.as_ref().map(|text| text.as_str()),
             question: record.question.as_ref().map(|text| text.as_str()),
+            awaits: record.awaits.as_deref(),
         }
     }
 }

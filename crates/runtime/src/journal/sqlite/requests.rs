@@ -73,7 +73,8 @@ static UPDATE_RECORD: LazyLock<String> = LazyLock::new(|| {
 const UPDATE_PROGRESS: &str = "UPDATE runs
   SET iterations = :iterations, tokens = :tokens, cost_usd = :cost_usd, updated_at_ms = :updated_at_ms, events = :events
   WHERE id = :id AND status = 'running' AND :status = 'running' AND callback_at_ms IS NULL AND termination IS :termination
-    AND waits_since_ms IS :waits_since_ms AND due_at_ms IS :due_at_ms AND error IS :error AND question IS :question";
+    AND waits_since_ms IS :waits_since_ms AND due_at_ms IS :due_at_ms AND error IS :error AND question IS :question
+    AND awaits IS :awaits";
 
 fn insert_event(
     connection: &Connection,

@@ -15,7 +15,7 @@ use crate::journal::lease_clock::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 16;
+pub(super) const VERSION: i64 = 17;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -60,7 +60,8 @@ CREATE TABLE runs (
   error TEXT,
   question TEXT,
   search_text TEXT,
-  title TEXT
+  title TEXT,
+  awaits TEXT
 ) STRICT;
 CREATE UNIQUE INDEX runs_by_start_key ON runs (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX runs_by_queue ON runs (org, token, id)
@@ -68,6 +69,21 @@ CREATE INDEX runs_by_queue ON runs (org, token, id)
 CREATE INDEX runs_by_due ON runs (due_at_ms) WHERE due_at_ms IS NOT NULL;
 CREATE INDEX runs_by_waiting ON runs (run_id)
   WHERE parent_run_id IS NOT NULL AND (status = 'paused' OR waits_since_ms IS NOT NULL);
+CREATE INDEX runs_by_awaited ON runs (org, id) WHERE awaits IS NOT NULL;
+CREATE TABLE outside_events (
+  org TEXT NOT NULL,
+  id TEXT NOT NULL,
+  event TEXT NOT NULL,
+  data TEXT NOT NULL,
+  at_ms INTEGER NOT NULL,
+  keep_until_ms INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  taken INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (org, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX outside_events_by_name ON outside_events (org, event, number) WHERE taken = 0;
+CREATE INDEX outside_events_by_end ON outside_events (keep_until_ms);
+CREATE INDEX outside_events_by_number ON outside_events (number);
 CREATE TABLE answer_tokens (
   hash TEXT PRIMARY KEY,
   run_id TEXT NOT NULL,
@@ -182,6 +198,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (13, FROM_13),
     (14, FROM_14),
     (15, FROM_15),
+    (16, FROM_16),
 ];
 
 const FROM_2: &str = "
@@ -342,6 +359,26 @@ CREATE TABLE IF NOT EXISTS loop_switches (
   actor TEXT,
   reason TEXT
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Version 17 knows events from outside, and which runs wait for them.
+const FROM_16: &str = "
+ALTER TABLE runs ADD COLUMN awaits TEXT;
+CREATE INDEX IF NOT EXISTS runs_by_awaited ON runs (org, id) WHERE awaits IS NOT NULL;
+CREATE TABLE IF NOT EXISTS outside_events (
+  org TEXT NOT NULL,
+  id TEXT NOT NULL,
+  event TEXT NOT NULL,
+  data TEXT NOT NULL,
+  at_ms INTEGER NOT NULL,
+  keep_until_ms INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  taken INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (org, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS outside_events_by_name ON outside_events (org, event, number) WHERE taken = 0;
+CREATE INDEX IF NOT EXISTS outside_events_by_end ON outside_events (keep_until_ms);
+CREATE INDEX IF NOT EXISTS outside_events_by_number ON outside_events (number);
 ";
 
 /// What a file turned out to be.

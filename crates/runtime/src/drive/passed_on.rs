@@ -1,0 +1,15 @@
+//! A decision, as the queue of a store holds it.
+
+use serde::{Deserialize, Serialize};
+
+use loopctl_engine::event::Decided;
+
+/// A decision, as the queue holds it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PassedOn {
+    /// The decision.
+    pub decided: Decided,
+    /// The hash of the token that it uses up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_token: Option<String>,
+}

@@ -1,0 +1,127 @@
+//! Events from outside, and the runs that wait for them.
+
+use serde_json::json;
+
+use super::*;
+use crate::journal::outside_event::{MOST_EVENTS, awaits_column};
+use loopctl_engine::outcome::Status;
+use loopctl_engine::question::EventMatch;
+
+fn of(org: Option<&str>, id: &str, event: &str) -> OutsideEvent {
+    OutsideEvent {
+        org: org.map(str::to_owned),
+        id: id.to_owned(),
+        event: event.to_owned(),
+        data: json!({ "of": id, "nul": "\u{0}" }).to_string(),
+        at_ms: 1_000,
+        keep_until_ms: 5_000,
+    }
+}
+
+fn put(journal: &dyn Journal, event: OutsideEvent) -> EventPut {
+    wait(journal.put_event(event)).unwrap()
+}
+
+fn kept(journal: &dyn Journal, run_id: &str, names: &[&str], now_ms: i64) -> Vec<String> {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    wait(journal.kept_events(run_id, names, now_ms)).unwrap().into_iter().map(|event| event.id).collect()
+}
+
+pub(super) fn an_event_is_kept_once_for_its_organisation_and_for_its_time(journal: &dyn Journal) {
+    wait(journal.create(NewRun { org: Some("acme".to_owned()), ..new_run("of-acme") })).unwrap();
+    begin(journal, "of-none");
+    let acme = Some("acme");
+    assert_eq!(put(journal, of(acme, "b", "paid")), EventPut::New);
+    assert_eq!(put(journal, of(acme, "a", "paid")), EventPut::New);
+    assert_eq!(put(journal, of(acme, "c", "sent")), EventPut::New);
+    assert_eq!(put(journal, OutsideEvent { at_ms: 1_500, ..of(acme, "a", "paid") }), EventPut::Same);
+    assert_eq!(put(journal, of(acme, "a", "sent")), EventPut::Conflict);
+    assert_eq!(put(journal, OutsideEvent { data: "1".to_owned(), ..of(acme, "a", "paid") }), EventPut::Conflict);
+    assert_eq!(put(journal, of(None, "a", "paid")), EventPut::New, "another organisation has ids of its own");
+    assert_eq!(kept(journal, "of-acme", &["paid"], 2_000), ["b", "a"], "in the order in which they came");
+    assert_eq!(kept(journal, "of-acme", &["paid", "sent", "other"], 2_000), ["b", "a", "c"]);
+    assert_eq!(kept(journal, "of-acme", &[], 2_000), Vec::<String>::new());
+    let of_none = wait(journal.kept_events("of-none", vec!["paid".to_owned()], 2_000)).unwrap();
+    assert_eq!(of_none, [of(None, "a", "paid")], "and its data comes back as it was");
+    wait(journal.event_taken(acme, "b")).unwrap();
+    wait(journal.event_taken(acme, "nobody's")).unwrap();
+    assert_eq!(kept(journal, "of-acme", &["paid"], 2_000), ["a"]);
+    assert_eq!(put(journal, of(acme, "b", "paid")), EventPut::Same, "its id is known");
+    assert_eq!(kept(journal, "of-acme", &["paid"], 5_000), Vec::<String>::new(), "its time is over");
+    let later = OutsideEvent { at_ms: 5_000, keep_until_ms: 9_000, ..of(acme, "b", "sent") };
+    assert_eq!(put(journal, later), EventPut::New, "and then its id is free");
+}
+
+pub(super) fn an_organisation_has_a_bounded_number_of_events(journal: &dyn Journal) {
+    for number in 0..MOST_EVENTS {
+        let tickets = journal.put_event(of(None, &format!("e{number}"), "paid"));
+        assert_eq!(wait(tickets).unwrap(), EventPut::New);
+    }
+    assert_eq!(put(journal, of(None, "more", "paid")), EventPut::Full);
+    assert_eq!(put(journal, of(None, "e7", "paid")), EventPut::Same);
+    assert_eq!(put(journal, of(Some("acme"), "more", "paid")), EventPut::New, "that of another one has room");
+}
+
+pub(super) fn the_runs_that_wait_for_an_event_are_found_by_its_name_and_woken(journal: &dyn Journal) {
+    let awaits = |event: &str| {
+        let matches = json!({ "text": "\"event\":\"other\"" }).as_object().unwrap().clone();
+        let takes = EventMatch { event: event.to_owned(), matches };
+        vec![AwaitedEvent { at: "0".to_owned(), hash: Some("0f".to_owned()), takes }]
+    };
+    let record = |status, event: Option<&str>| StatusRecord {
+        termination: Some(Termination::WaitingEvent).filter(|_| status == Status::Paused),
+        awaits: event.and_then(|event| awaits_column(&awaits(event))),
+        due_at_ms: Some(90_000).filter(|_| status == Status::Paused),
+        ..StatusRecord::new(status, 1)
+    };
+    let acme = |id: &str| NewRun { org: Some("acme".to_owned()), ..new_run(id) };
+    for (run, status, event) in [
+        (acme("waits"), Status::Paused, Some("paid")),
+        (acme("beside"), Status::Running, Some("paid")),
+        (acme("other"), Status::Paused, Some("sent")),
+        (acme("works"), Status::Running, None),
+        (acme("over"), Status::Cancelled, Some("paid")),
+        (new_run("of-none"), Status::Paused, Some("paid")),
+        (NewRun { parent_run_id: Some("waits".to_owned()), ..acme("waits.1.0") }, Status::Paused, Some("paid")),
+    ] {
+        let id = run.run_id.clone();
+        wait(journal.create(run)).unwrap();
+        let append = Append { status_record: Some(record(status, event)), ..event_of(&id) };
+        wait(journal.append(append)).unwrap();
+        wait(journal.release(&id, 1)).unwrap();
+    }
+    let waiters = |org: Option<&str>, event: &str| wait(journal.event_waiters(org, event)).unwrap();
+    let ids = |waiters: Vec<EventWaiter>| waiters.into_iter().map(|waiter| waiter.run_id).collect::<Vec<_>>();
+    let found = waiters(Some("acme"), "paid");
+    assert_eq!(found[0].awaits, awaits("paid"));
+    assert_eq!(ids(found), ["waits", "beside"]);
+    assert_eq!(ids(waiters(None, "paid")), ["of-none"]);
+    assert_eq!(ids(waiters(Some("acme"), "pai")), Vec::<String>::new());
+    assert_eq!(ids(waiters(Some("other"), "paid")), Vec::<String>::new());
+    // A run that waits no longer is not found.
+    let lease = wait(journal.lease("beside")).unwrap();
+    let next = Append { fence: lease.fence, seq: lease.events, ..event_of("beside") };
+    wait(journal.append(Append { status_record: Some(record(Status::Running, None)), ..next })).unwrap();
+    assert_eq!(ids(waiters(Some("acme"), "paid")), ["waits"]);
+    // What is queued for a run that nobody drives makes it due.
+    let decision =
+        QueuedDecision { id: "e 0".to_owned(), subject: "0".to_owned(), decision: "{}".to_owned(), refused: None };
+    let queue = || wait(journal.queue(QueueQuery { now_ms: 10, except: vec!["works".to_owned()] })).unwrap();
+    assert_eq!(queue().len(), 0);
+    assert_eq!(wait(journal.queue_event("waits", decision.clone())).unwrap(), Queueing::Queued);
+    assert_eq!(wait(journal.queue_event("waits", decision.clone())).unwrap(), Queueing::Queued, "sent again");
+    let other = QueuedDecision { id: "other".to_owned(), ..decision.clone() };
+    assert_eq!(wait(journal.queue_event("waits", other)).unwrap(), Queueing::Occupied);
+    assert_eq!(wait(journal.queue_event("nobody", decision)).unwrap_err(), StoreError::NoSuchRun("nobody".to_owned()));
+    assert_eq!(queue().iter().map(|queued| queued.runs).sum::<u64>(), 1);
+    let share = QueueShare { org: Some("acme".to_owned()), token: None, runs: 9 };
+    let waiting = QueueQuery { now_ms: 10, except: vec!["works".to_owned()] };
+    let claimed = wait(journal.claim(waiting, vec![share])).unwrap();
+    assert_eq!(claimed.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["waits"]);
+    assert_eq!(wait(journal.queued_decisions("waits")).unwrap().len(), 1);
+}
+
+/// The second event of a run.
+fn event_of(run_id: &str) -> Append {
+    event(run_id, 1, 1)
+}

@@ -1,0 +1,80 @@
+//! Events from outside, in memory.
+
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use super::MemoryJournal;
+use crate::journal::outside_event::{MOST_EVENTS, MOST_KEPT};
+use crate::journal::{EventPut, EventWaiter, OutsideEvent};
+use loopctl_engine::outcome::Status;
+
+/// The events by organisation and id.
+pub(super) type KnownEvents = BTreeMap<(Option<String>, String), KnownEvent>;
+
+/// An event, and whether a run took it.
+#[derive(Debug)]
+pub(super) struct KnownEvent {
+    event: OutsideEvent,
+    is_taken: bool,
+    /// Counts all events: the order in which they came.
+    number: u64,
+}
+
+impl MemoryJournal {
+    fn known_events(&self) -> MutexGuard<'_, KnownEvents> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keep(&self, event: OutsideEvent) -> EventPut {
+        let mut events = self.known_events();
+        events.retain(|_, known| known.event.keep_until_ms > event.at_ms);
+        let key = (event.org.clone(), event.id.clone());
+        if let Some(known) = events.get(&key) {
+            let is_same = known.event.event == event.event && known.event.data == event.data;
+            return if is_same { EventPut::Same } else { EventPut::Conflict };
+        }
+        let of_org = events.keys().filter(|(org, _)| *org == event.org).count();
+        if u64::try_from(of_org).unwrap_or(u64::MAX) >= MOST_EVENTS {
+            return EventPut::Full;
+        }
+        let number = events.values().map(|known| known.number).max().unwrap_or_default().saturating_add(1);
+        events.insert(key, KnownEvent { event, is_taken: false, number });
+        EventPut::New
+    }
+
+    pub(super) fn take_event(&self, org: Option<&str>, id: &str) {
+        if let Some(known) = self.known_events().get_mut(&(org.map(str::to_owned), id.to_owned())) {
+            known.is_taken = true;
+        }
+    }
+
+    pub(super) fn waiters(&self, org: Option<&str>, event: &str) -> Vec<EventWaiter> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let mut waiters = Vec::new();
+        for run in table.in_order.iter().filter(|run| run.org.as_deref() == org && run.parent_run_id.is_none()) {
+            let record = run.data().status_record.clone();
+            if matches!(record.status, Status::Running | Status::Paused)
+                && let Some(awaits) = &record.awaits
+                && let Some(waiter) = EventWaiter::of_row(run.run_id.to_string(), awaits)
+                && waiter.awaits.iter().any(|awaited| awaited.takes.event == event)
+            {
+                waiters.push(waiter);
+            }
+        }
+        waiters
+    }
+
+    pub(super) fn kept(&self, org: Option<&str>, names: &[String], now_ms: i64) -> Vec<OutsideEvent> {
+        let events = self.known_events();
+        let is_wanted = |known: &&KnownEvent| {
+            let event = &known.event;
+            !known.is_taken
+                && event.org.as_deref() == org
+                && event.keep_until_ms > now_ms
+                && names.contains(&event.event)
+        };
+        let mut kept: Vec<&KnownEvent> = events.values().filter(is_wanted).collect();
+        kept.sort_by_key(|known| known.number);
+        kept.into_iter().take(MOST_KEPT).map(|known| known.event.clone()).collect()
+    }
+}

@@ -1,0 +1,81 @@
+//! Events from outside, which runs wait for: a store keeps each for a while, so that a run which begins to wait soon after it
+//! came finds it.
+
+use serde::{Deserialize, Serialize};
+
+use loopctl_engine::question::EventMatch;
+
+/// The most events of an organisation that a store keeps. Those that nobody waited for count, and those that somebody took until
+/// their time is over.
+pub const MOST_EVENTS: u64 = 10_000;
+/// The most kept events that a run which begins to wait looks at.
+pub const MOST_KEPT: usize = 1_000;
+
+/// An event from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutsideEvent {
+    /// The organisation that it belongs to.
+    pub org: Option<String>,
+    /// Its id: the organisation has one event of it.
+    pub id: String,
+    /// Its name.
+    pub event: String,
+    /// Its data, as JSON text.
+    pub data: String,
+    /// When it came, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Until when it is kept, in milliseconds since 1970.
+    pub keep_until_ms: i64,
+}
+
+/// The outcome of storing an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventPut {
+    /// It is stored.
+    New,
+    /// It was stored before.
+    Same,
+    /// Another event has its id.
+    Conflict,
+    /// The organisation has [`MOST_EVENTS`] already.
+    Full,
+}
+
+/// A step of a run that waits for an event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AwaitedEvent {
+    /// Its address.
+    pub at: String,
+    /// What a decision about it is bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// The events that it takes.
+    pub takes: EventMatch,
+}
+
+/// A run that waits for events.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventWaiter {
+    /// Its id.
+    pub run_id: String,
+    /// What it waits for, in the order of the addresses.
+    pub awaits: Vec<AwaitedEvent>,
+}
+
+impl EventWaiter {
+    /// A row of a run; none when its column can't be read.
+    pub(super) fn of_row(run_id: String, awaits: &str) -> Option<Self> {
+        Some(Self { run_id, awaits: serde_json::from_str(awaits).ok()? })
+    }
+}
+
+/// The part of the column of a run that waits for an event of this name. Names have no character that JSON escapes.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(super) fn mark_of(event: &str) -> String {
+    format!("\"event\":\"{event}\"")
+}
+
+/// What a run waits for, as its row has it; none when it waits for no event.
+pub fn awaits_column(awaits: &[AwaitedEvent]) -> Option<String> {
+    if awaits.is_empty() { None } else { serde_json::to_string(awaits).ok() }
+}
