@@ -3,8 +3,8 @@
 use super::*;
 use crate::journal::tests::{event, new_run, wait};
 use crate::journal::{
-    Append, CALLBACK_LEASE, CallbackProgress, CallbackState, Created, MOST_FAILED_TAKE_UPS, NewRun, QueueQuery,
-    QueueShare, StatusRecord,
+    Append, CALLBACK_LEASE, CallbackProgress, CallbackState, Created, ListedStatus, MOST_FAILED_TAKE_UPS, NewRun,
+    QueueQuery, QueueShare, StatusRecord,
 };
 use loopctl_engine::outcome::{Status, Termination};
 
@@ -97,22 +97,38 @@ fn what_a_dead_driver_was_to_post_is_claimed_at_once_and_else_after_its_time() {
     assert_eq!(claimed(&other), ["b"], "but when it tries again");
 }
 
-#[test]
-fn the_queue_reads_no_run_that_has_ended_or_waits_for_a_human() {
-    let (_folder, path) = place();
-    let store = open(&path);
+/// How the store performs these statements.
+fn plans(store: &SqliteJournal, statements: Vec<String>) -> Vec<String> {
     let (done, received) = channel();
     store.writer.touch(move |connection| {
-        let plans = crate::journal::sqlite::queue::statements().map(|sql| {
+        let plan = |sql: String| {
             let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let count = plan.parameter_count();
             let lines = plan.query_map(rusqlite::params_from_iter((0..count).map(|_| "[]")), |row| row.get(3)).unwrap();
             lines.collect::<Result<Vec<String>, _>>().unwrap().join("; ")
-        });
-        done.send(plans).unwrap();
+        };
+        done.send(statements.into_iter().map(plan).collect()).unwrap();
         true
     });
-    for plan in received.recv().unwrap() {
+    received.recv().unwrap()
+}
+
+#[test]
+fn the_queue_reads_no_run_that_has_ended_or_waits_for_a_human() {
+    let (_folder, path) = place();
+    let statements = crate::journal::sqlite::queue::statements().map(str::to_owned);
+    for plan in plans(&open(&path), statements.to_vec()) {
         assert!(plan.contains("runs USING INDEX runs_by_queue"), "{plan}");
+    }
+}
+
+#[test]
+fn a_list_sorts_no_runs_whoever_they_belong_to() {
+    let (_folder, path) = place();
+    let of = |org: &str| RunFilter { org: Some(org.to_owned()), ..RunFilter::default() };
+    let failed = RunFilter { org: Some(String::new()), ..RunFilter::of_statuses(&[ListedStatus::Failed]) };
+    let lists = [RunFilter::default(), of(""), of("acme"), failed];
+    for plan in plans(&open(&path), lists.iter().map(crate::journal::sqlite::reads::listing).collect()) {
+        assert!(!plan.contains("ORDER BY"), "{plan}");
     }
 }
