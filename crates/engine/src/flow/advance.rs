@@ -327,7 +327,7 @@ impl<'p> Advance<'p> {
             StepAction::Foreach(foreach) => self.take_items(foreach, list.address(&step.name), scope),
             StepAction::Approval(approval) => self.approval(approval, scope),
             StepAction::Wait(wait) => self.wait(wait, scope),
-            StepAction::Choose(choose) => Self::case(choose, scope),
+            StepAction::Choose(choose) => self.case(choose, scope),
             StepAction::WaitForEvent(step) => self.wait_for_event(step, scope),
             StepAction::Form(form) => {
                 let ttl_ms = form.ttl_ms;
@@ -378,7 +378,7 @@ impl<'p> Advance<'p> {
     }
 
     /// How the values of the run are ordered.
-    fn order_rules(&self) -> OrderRules<'p> {
+    pub fn order_rules(&self) -> OrderRules<'p> {
         self.header.order_rules(&self.program.head, self.program.zone.as_ref())
     }
 

@@ -11,9 +11,9 @@ use loopctl_lang::program::reference::Scope;
 
 impl Advance<'_> {
     /// The first case that holds.
-    pub fn case(choose: &ChooseStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
+    pub fn case(&self, choose: &ChooseStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         for (number, case) in choose.cases.iter().enumerate() {
-            match case.when.holds(scope) {
+            match case.when.holds(scope, self.order_rules()) {
                 Ok(true) => return Ok(Opened::Case(Some(number))),
                 Ok(false) => {}
                 Err(fault) => {

@@ -201,12 +201,12 @@ codes! {
     BAD_SECRET_COMMAND = "L187" Error "bad-secret-command" "Program of a secret that can't be started",
     FILE_INPUT = "L188" Warning "file-input" "Media type by which no file comes to the model",
     UNKNOWN_ZONE = "L189" Error "unknown-zone" "Unknown time zone",
-    FORM_FIELDS = "L236" Error "form-fields" "Form that can't be filled in",
-    NOTIFY_TARGET = "L237" Error "notify-target" "Text that is sent to nobody",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",
     BAD_WAIT = "L225" Error "bad-wait" "Wait that does not say for how long",
     BAD_EVENT = "L226" Error "bad-event" "Wait for an event that does not say for which one",
+    FORM_FIELDS = "L236" Error "form-fields" "Form that can't be filled in",
+    NOTIFY_TARGET = "L237" Error "notify-target" "Text that is sent to nobody",
 }
 
 /// The row of a code; nothing for a code that is not in the list.

@@ -201,16 +201,20 @@ impl Editor<'_> {
             for text in ["description", "markdownDescription"] {
                 keywords.remove(text);
             }
-            let mut condition = json!({ "properties": { tag: { "const": word } }, "required": [tag] });
+            let mut required = vec![json!(tag)];
+            let mut without = None;
             match mark_of(branch) {
-                Some(mark) => condition["required"] = json!([tag, mark]),
+                Some(mark) => required.push(json!(mark)),
                 None => {
                     plain.push(word.clone());
-                    if let Some((_, mark)) = marked.iter().find(|(other, _)| *other == word) {
-                        condition["not"] = json!({ "required": [mark] });
-                    }
+                    let other = marked.iter().find(|(other, _)| *other == word);
+                    without = other.map(|(_, mark)| json!({ "required": [mark] }));
                 }
             }
+            let mut condition = Map::new();
+            condition.insert("properties".to_owned(), json!({ tag: { "const": word } }));
+            condition.insert("required".to_owned(), Value::Array(required));
+            condition.extend(without.map(|mark| ("not".to_owned(), mark)));
             if !words.contains(&word) {
                 words.push(word);
                 texts.push(branch.get("description").cloned().unwrap_or_default());
@@ -227,16 +231,16 @@ impl Editor<'_> {
                 for text in ["description", "markdownDescription"] {
                     keywords.remove(text);
                 }
-                let mut condition = json!({
-                    "properties": { tag: { "type": "string", "not": { "enum": plain } } },
-                    "required": [tag],
-                });
+                let mut condition = Map::new();
+                let free = json!({ tag: { "type": "string", "not": { "enum": plain } } });
+                condition.insert("properties".to_owned(), free);
+                condition.insert("required".to_owned(), json!([tag]));
                 let others = marked.iter().filter(|(word, _)| !plain.contains(word));
                 let others: Vec<Value> = others
                     .map(|(word, mark)| json!({ "properties": { tag: { "const": word } }, "required": [tag, mark] }))
                     .collect();
                 if !others.is_empty() {
-                    condition["not"] = json!({ "anyOf": others });
+                    condition.insert("not".to_owned(), json!({ "anyOf": others }));
                 }
                 rules.push(json!({ "if": condition, "then": keywords }));
                 json!({ "type": "string", "minLength": 1, "description": about, "markdownDescription": about, "examples": words })

@@ -55,7 +55,6 @@ pub enum LoopType {
 /// What the loop does, by its `mode`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "one a document: a box would save nothing")]
 pub enum LoopProperties {
     /// The model thinks, picks a declared tool, and reads what it gave, until it completes.
     React(ReactProperties),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// The schemas of such steps. The `name` tells them from other steps of the same type. `branch` makes the schema of a step by
 /// what it is, its `type`, its `properties`, and what is required.
-pub(super) fn branches(branch: &mut dyn FnMut(&str, &Value, &Value, &[&str]) -> Value) -> [Value; 2] {
+pub(super) fn branches(mut branch: impl FnMut(&str, &Value, &Value, &[&str]) -> Value) -> [Value; 2] {
     let a_loop = ("loop", "A loop beside the document, by its name.", "loops/*.json");
     let workflow = ("workflow", "A workflow beside the document, by its name.", "workflows/*.json");
     [a_loop, workflow].map(|(word, about, files)| {

@@ -522,7 +522,6 @@ impl Tool {
 
 /// What a call does.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a program has a few tools, and is shared whole")]
 pub enum ToolKind {
     /// One of the engine's own.
     Builtin(Builtin),

@@ -109,5 +109,5 @@ fn address(subject: &Subject<'_>, project: &Project, name: &str, target: &Notify
     }
     let message = format!("the host `{}` is not in the project's `allow.hosts`: each text is refused", host.text);
     let help = format!("add it: {}", json!({ "allow": { "hosts": [host.text] } }));
-    Some(cursor.inside(host.range.clone()).report(&RULE, message).help(help))
+    Some(cursor.inside(host.range).report(&RULE, message).help(help))
 }

@@ -22,32 +22,34 @@ pub fn is_moment(written: &Value) -> bool {
 
 /// What is wrong with an operand that is meant as a moment; its pointer begins at the operand.
 pub fn moment_fault(operator: &str, written: &Value) -> Option<LocalFault> {
-    if is_moment(written) { moment_of(operator, written).err() } else { None }
+    if is_moment(written) { moment_of(operator, written).err().map(|fault| *fault) } else { None }
 }
 
 /// The moment that an operand is; its faults have pointers from the operand on.
-pub(super) fn moment_of(operator: &str, written: &Value) -> Result<MomentOperand, LocalFault> {
+pub(super) fn moment_of(operator: &str, written: &Value) -> Result<MomentOperand, Box<LocalFault>> {
     let fault = |at: &str, message: String| LocalFault::error(codes::BAD_OPERAND, at, message);
     let none = Map::new();
     let members = written.as_object().unwrap_or(&none);
     let known: &[&str] = if members.contains_key("now") { &["now"] } else { &["time", "plus"] };
     if let Some(strange) = members.keys().find(|name| !known.contains(&name.as_str())) {
-        return Err(fault("", format!("a moment has no `{strange}`")).help(FORMS));
+        return Err(Box::new(fault("", format!("a moment has no `{strange}`")).help(FORMS)));
     }
     if !ORDERS.contains(&operator) {
         let message = format!("`{operator}` compares values as they are written, and {} is a moment", short(written));
         let help = "compare times with an order: {\"lessThan\": [\"@input.due\", {\"now\": \"-30d\"}]}";
-        return Err(fault("", message).help(help));
+        return Err(Box::new(fault("", message).help(help)));
     }
     let name = if known.len() == 1 { "now" } else { "plus" };
     let Some(span) = members.get(name) else {
         let message = "`plus` is missing: the time alone is an operand".to_owned();
         let fault = fault("", message).help(FORMS);
         let time = members.get("time").filter(|time| time.is_string()).map(Value::to_string);
-        return Err(LocalFault { replacement: time, ..fault });
+        return Err(Box::new(LocalFault { replacement: time, ..fault }));
     };
     let Some(plus) = span.as_str().and_then(TimeSpan::read) else {
-        return Err(fault(&format!("/{name}"), format!("{} is no span of time", short(span))).help(SPAN_HELP));
+        return Err(Box::new(
+            fault(&format!("/{name}"), format!("{} is no span of time", short(span))).help(SPAN_HELP),
+        ));
     };
     let from = match members.get("time") {
         None => None,
@@ -56,7 +58,7 @@ pub(super) fn moment_of(operator: &str, written: &Value) -> Result<MomentOperand
             Field::Literal(literal) if literal.is_string() => Some(Field::Literal(literal)),
             _ => {
                 let message = format!("`time` takes an `@path`, or a time; {} was given", short(time));
-                return Err(fault("/time", message).help(FORMS));
+                return Err(Box::new(fault("/time", message).help(FORMS)));
             }
         },
     };

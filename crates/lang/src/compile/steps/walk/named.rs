@@ -16,11 +16,11 @@ impl<'a> Walk<'_, 'a, '_> {
         }
         let mut named = NamedStep::of(step, name);
         let mut answer = None;
-        if let Some(call) = self.declared(kind, at, &named) {
-            if let Some(made) = self.calls.named(self.main, &call, self.faults) {
-                named = named.with(made.program, made.document);
-                answer = made.answer;
-            }
+        if let Some(call) = self.declared(kind, at, &named)
+            && let Some(made) = self.calls.named(self.main, &call, self.faults)
+        {
+            named = named.with(made.program, made.document);
+            answer = made.answer;
         }
         let gives = named.gives(answer.as_ref());
         match named.program {

@@ -115,6 +115,7 @@ fn a_body_is_escaped_for_its_content_type() {
         match http_tool(fields).kind.body.unwrap() {
             Body::Text(template) => template.render(&scope).unwrap(),
             Body::Json(field) => field.resolve(&scope).unwrap().to_string(),
+            Body::Notice(_) => unreachable!("an action has no notice"),
         }
     };
     assert_eq!(render(json!({"body": "{\"a\": \"{{x}}\"}"})), "{\"a\": \"a\\\"b&c d\"}");
