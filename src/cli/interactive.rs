@@ -2,6 +2,7 @@
 //! itself, and the decision carries its hash.
 
 mod asked_form;
+mod typed_line;
 
 use std::io::IsTerminal as _;
 use std::slice;
@@ -12,7 +13,6 @@ use serde_json::Value;
 use super::failure::CommandError;
 use super::output::shown;
 use super::process::local_user;
-use super::signals::Signals;
 use super::surface::Surface;
 use super::watch::Watched;
 use crate::drive::engine::{Engine, Finished, Resume};
@@ -62,8 +62,13 @@ pub async fn decide(
         finished = watched.drive(engine.resume(program, &run_id, resume, watched.watch())).await;
         if let Some(Err(Fault::Refused(why))) = &finished {
             surface.say(&surface.line(Tone::Warn, "not taken", why));
-            // Somebody else may have decided meanwhile: the next question is about the current state.
-            finished = Some(engine.state(program, &run_id).await.map(|state| Finished { state }));
+            // Its time may be over, and then its step fails. Or somebody else has decided meanwhile: the next question is about the
+            // current state.
+            let plain = engine.resume(program, &run_id, Resume::default(), watched.watch());
+            finished = match watched.drive(plain).await {
+                Some(Err(_)) => Some(engine.state(program, &run_id).await.map(|state| Finished { state })),
+                plain => plain,
+            };
         }
     }
 }
@@ -250,32 +255,6 @@ impl Asker<'_> {
     fn bold(&self, text: &str) {
         self.surface.say(&format!("{}\n", self.surface.err.paint(Tone::Bold, text)));
     }
-
-    /// A line that is typed after the question is shown, without surrounding blanks; none at the end of the
-    /// input or at a signal.
-    async fn line(&self, question: &str) -> Option<String> {
-        self.typed(question).await.map(|text| text.trim().to_owned())
-    }
-
-    /// The same with its blanks.
-    async fn typed(&self, question: &str) -> Option<String> {
-        // Created before the question is shown, so that no signal is missed.
-        let mut signals = Signals::new();
-        forget_typed_ahead();
-        self.surface.say(&format!("  {} ", self.surface.err.paint(Tone::Accent, &format!("{question} >"))));
-        let read = tokio::task::spawn_blocking(|| {
-            let mut text = String::new();
-            std::io::stdin().read_line(&mut text).ok().filter(|bytes| *bytes > 0).map(|_| text)
-        });
-        let text = tokio::select! {
-            read = read => read.ok().flatten(),
-            () = signals.next() => None,
-        };
-        if text.is_none() {
-            self.surface.say("\n");
-        }
-        text.map(|text| text.trim_end_matches(['\n', '\r']).to_owned())
-    }
 }
 
 /// The option of this number, from 1; else the text itself.
@@ -292,17 +271,6 @@ fn holds_placeholder(value: &Value) -> bool {
         _ => false,
     }
 }
-
-/// Text that was typed before the question was shown is no answer to it.
-#[cfg(unix)]
-fn forget_typed_ahead() {
-    // If this fails, there is nothing to discard.
-    let _ = nix::sys::termios::tcflush(std::io::stdin(), nix::sys::termios::FlushArg::TCIFLUSH);
-}
-
-/// Other systems have no such call.
-#[cfg(not(unix))]
-fn forget_typed_ahead() {}
 
 #[cfg(test)]
 mod tests {

@@ -102,10 +102,6 @@ pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemDetails> {
     read(bytes, |fault| fault)
 }
 
-/// Reads a body that has the fields of a decision beside its own.
-///
-/// # Errors
-/// 400, with all its fields when it has an unknown one.
 /// Checks that no object of a body has a key twice: JSON would keep one of the two.
 ///
 /// # Errors
@@ -118,6 +114,10 @@ pub fn has_no_key_twice(bytes: &[u8]) -> Result<(), ProblemDetails> {
     })
 }
 
+/// Reads a body that has the fields of a decision beside its own.
+///
+/// # Errors
+/// 400, with all its fields when it has an unknown one.
 pub fn decision_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<T, ProblemDetails> {
     read(bytes, with_fields::<T>)
 }

@@ -128,18 +128,36 @@ impl StepQuestion {
         self
     }
 
-    /// The question with the values of its form as `shown` gives them: what is shown, and the bounds and defaults of the fields. The name of
-    /// a field may say that its default is secret.
+    /// The question with the texts and values of its form as `shown` gives them: what is shown, and all of the fields but their names and
+    /// types. The name of a field may say that its default is secret. The schema of the answer has no value that is not shown.
     #[must_use]
     pub fn with_form(self, shown: &dyn Fn(&Value) -> Value) -> Self {
         let value = |value: Option<Value>| value.as_ref().map(shown);
         let named = |name: &str, value: Value| shown(&json!({ name: value })).get(name).cloned();
-        let field = |field: AskedField| {
-            let default = field.default.clone().and_then(|default| named(&field.name, default));
-            AskedField { default, min: value(field.min.clone()), max: value(field.max.clone()), ..field }
+        let text = |text: &String| match shown(&Value::String(text.clone())) {
+            Value::String(text) => text,
+            _ => text.clone(),
         };
-        let fields: Vec<AskedField> = self.fields.into_iter().map(field).collect();
-        let answer_schema = self.answer_schema.map(|_| answer_schema(&fields));
+        let field = |field: &AskedField| AskedField {
+            label: field.label.as_ref().map(text),
+            help: field.help.as_ref().map(text),
+            default: field.default.clone().and_then(|default| named(&field.name, default)),
+            min: value(field.min.clone()),
+            max: value(field.max.clone()),
+            choices: field.choices.iter().map(text).collect(),
+            ..field.clone()
+        };
+        let fields: Vec<AskedField> = self.fields.iter().map(field).collect();
+        let answer_schema = self.answer_schema.map(|_| {
+            let known = |shown: &Option<Value>, own: &Option<Value>| shown.clone().filter(|_| shown == own);
+            let of_schema = |(shown, own): (&AskedField, &AskedField)| AskedField {
+                default: known(&shown.default, &own.default),
+                min: known(&shown.min, &own.min),
+                max: known(&shown.max, &own.max),
+                ..shown.clone()
+            };
+            answer_schema(&fields.iter().zip(&self.fields).map(of_schema).collect::<Vec<_>>())
+        });
         Self { show: value(self.show), fields, answer_schema, ..self }
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::Asker;
 use crate::engine::event::Decision;
 use crate::engine::question::StepQuestion;
+use crate::language::form::FieldType;
 use crate::program::form::AskedField;
 use crate::trace::{Tone, escape};
 
@@ -22,9 +23,15 @@ impl Asker<'_> {
 
     /// The value of a field; `Some(None)` leaves it out.
     async fn field(&self, field: &AskedField) -> Option<Option<Value>> {
-        let words = format!("{} ({})", escape::line(field.title()), escape::line(&field.note()));
+        let mut words = format!("{} ({})", escape::line(field.title()), escape::line(&field.note()));
+        if field.kind == FieldType::LongText {
+            words.push_str(" up to a line with a point alone");
+        }
         loop {
-            let typed = self.typed(&words).await?;
+            let typed = match field.kind {
+                FieldType::LongText => self.long_text(&words).await?,
+                _ => self.typed(&words).await?,
+            };
             match field.read_typed(&typed) {
                 // The run has the default.
                 Ok(_) if typed.is_empty() => return Some(None),

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 
 use super::answer::{AnswerRequest, AwaitedAnswer, MAX_BODY_BYTES, known};
+use crate::program::form::MAX_LONG_TEXT_CHARS;
 use crate::serve::answer_page::{
     AskedDecision, LinkEnd, RefusedInput, SentForm, asked_page, content_security_policy, end_page, refused_page,
     taken_page,
@@ -19,6 +20,9 @@ use crate::serve::middleware::{has_kind, whole_body};
 use crate::serve::problem::{ProblemDetails, STARTER_IS_GONE, ShownCode};
 use crate::serve::request::RunId;
 use crate::trace::Redaction;
+
+/// The longest form with the token in it, in bytes: a form writes a character as up to 12 bytes, and a long text is taken whole.
+const MAX_FORM_BYTES: usize = MAX_BODY_BYTES + 12 * MAX_LONG_TEXT_CHARS;
 
 /// What a link holds. Mail systems add names of their own to links: those are passed over.
 #[derive(Default, Deserialize)]
@@ -61,7 +65,7 @@ pub async fn shown(State(app): State<Arc<App>>, run_id: Result<RunId, ProblemDet
 /// Takes the decision of a form, and says what came of it.
 pub(super) async fn submitted(app: &Arc<App>, run_id: Result<RunId, ProblemDetails>, mut request: Request) -> Response {
     let run_id = run_id.map(|RunId(id)| id).unwrap_or_default();
-    let form = match whole_body(app, &mut request, app.body.bytes.min(MAX_BODY_BYTES)).await {
+    let form = match whole_body(app, &mut request, app.body.bytes.min(MAX_FORM_BYTES)).await {
         Ok(body) => SentForm::read(&body),
         Err(problem) => return refused(app, (&run_id, ""), problem.into()).await,
     };

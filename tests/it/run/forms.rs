@@ -110,3 +110,83 @@ fn the_terminal_asks_again_at_the_field_that_is_not_taken() {
     let answer = &result["result"]["answer"];
     assert_eq!(answer.to_string(), r#"{"amount":120.50,"reason":"delay","until":"2026-03-01","urgent":false}"#);
 }
+
+#[test]
+fn the_texts_of_a_field_and_its_default_are_hidden_where_they_are_secret() {
+    let place = place();
+    let fields = json!([
+        { "name": "amount", "type": "number", "label": "For {{input.key}}", "help": "Ask {{input.key}}" },
+        { "name": "password", "type": "text", "default": "@input.password" }]);
+    let form = json!({ "type": "PbotForm", "id": "ask",
+        "properties": { "question": "How much?", "fields": fields } });
+    definition(&place, json!({ "actions": [form, { "type": "a", "properties": { "password": "@password" } }] }));
+    let key = concat!("sk-", "proj-a1B2c3D4e5F6g7H8i9J0k1L2");
+    let (ran, result) = run(&place, json!({ "key": key, "password": "s-4711" }));
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let step = &result["pause"]["steps"][0];
+    assert!(!ran.stdout.contains(key) && !ran.stderr.contains(key), "{ran:#?}");
+    assert_eq!(step["fields"][0]["label"], "For [hidden]", "{step}");
+    assert_eq!(step["answer_schema"]["properties"]["amount"]["description"], "Ask [hidden]", "{step}");
+    assert_eq!(step["fields"][1]["default"], "[hidden]", "{step}");
+    assert_eq!(step["answer_schema"]["properties"]["password"].get("default"), None, "{step}");
+    let (ran, said) = resume(&place, &["--answer", r#"{"amount": 7, "password": "[hidden]"}"#]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(
+        said["stderr"].as_str().unwrap().contains("`password`: [hidden] is no value: leave the field out"),
+        "{said}"
+    );
+    let (ran, _) = resume(&place, &["--answer", r#"{"amount": 7, "password": ""}"#]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let trace = place.call(&["trace", "r", "--at", "ask", "--format", "json"]);
+    assert!(trace.stdout.contains("How much?") && !trace.stdout.contains("s-4711"), "{}", trace.stdout);
+}
+
+#[test]
+fn a_bound_at_null_fails_and_a_default_at_null_is_none() {
+    let place = place();
+    let form = json!({ "type": "PbotForm", "id": "ask", "properties": { "question": "How much?", "fields": [
+        { "name": "amount", "type": "number", "max": "@input.max" },
+        { "name": "reason", "type": "text", "default": "@input.reason", "min": 3, "max": "@input.none?" },
+        { "name": "days", "type": "integer", "min": "@input.least?", "required": false },
+        { "name": "day", "type": "date", "default": "@now" }] } });
+    definition(&place, json!({ "actions": [form] }));
+    let (ran, result) = run(&place, json!({ "max": null, "reason": "late", "least": null }));
+    let why = result["error"]["message"].as_str().unwrap();
+    assert_eq!((ran.code, &result["steps"][0]["error"]["code"]), (1, &json!("bad_form")), "{ran:#?}");
+    assert!(why.contains("`amount`") && why.contains("its `max` is null, which is no number"), "{why}");
+    place.json("input.json", &json!({ "max": 9, "reason": null, "least": null }));
+    let (ran, result) = place.run(&["--run-id", "two", "--input-file", "input.json"]);
+    assert_eq!((ran.code, &result["pause"]["steps"][0]["fields"][1]["required"]), (3, &json!(true)), "{ran:#?}");
+    let day = result["pause"]["steps"][0]["fields"][3]["default"].as_str().unwrap();
+    assert_eq!(day.len(), 10, "{day}");
+    let answer = ["resume", "two", "--script", "script.json", "--answer", r#"{"amount": 7, "reason": ""}"#];
+    let ran = place.call(&answer);
+    assert!(ran.code == 2 && ran.stderr.contains("`reason`: it is required"), "{ran:#?}");
+}
+
+#[test]
+fn the_terminal_takes_a_text_of_several_lines_and_says_what_it_drops() {
+    let place = place();
+    definition(
+        &place,
+        json!({ "output": { "why": "@why", "who": "@who" }, "actions": [
+            { "id": "ask", "type": "PbotForm", "properties": { "question": "What happened?", "fields": [
+                { "name": "why", "type": "long_text" }, { "name": "who", "type": "text" }] } }] }),
+    );
+    let (ran, _) = run(&place, json!({}));
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let args = ["resume", "r", "--script", "script.json", "--output", "json", "--interactive"];
+    let mut terminal = Terminal::start(&place, &args);
+    terminal.sees("why (a text) up to a line with a point alone >");
+    terminal.types(&"x".repeat(5_000));
+    terminal.sees("not taken");
+    terminal.sees("up to a line with a point alone >");
+    terminal.types("It broke.\n\nTwice.\n.\nmore\nand more");
+    terminal.sees("dropped");
+    terminal.sees("who (a text of one line) >");
+    terminal.types("Ada");
+    let (code, shown, stdout) = terminal.ends(&place);
+    assert_eq!(code, 0, "{shown}");
+    let result: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(result["result"]["answer"], json!({ "why": "It broke.\n\nTwice.", "who": "Ada" }));
+}

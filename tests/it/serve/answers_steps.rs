@@ -172,7 +172,8 @@ fn typed_form() -> Value {
         "fields": [
             { "name": "amount", "type": "number", "min": 0, "max": "@input.amount", "label": "Amount" },
             { "name": "reason", "type": "choice", "choices": ["damage", "delay"], "default": "delay" },
-            { "name": "until", "type": "date", "required": false }] } })
+            { "name": "until", "type": "date", "required": false },
+            { "name": "note", "type": "long_text", "required": false }] } })
 }
 
 #[test]
@@ -225,8 +226,11 @@ fn a_form_with_fields_is_refused_at_its_field_by_each_route_and_stays_open() {
         let body = format!("token={token}&decision=data&{fields}");
         server.send("POST", &format!("/agents/{run}/answer"), &headers, body.as_bytes())
     };
-    let refused = send("key.0=7+&key.1=damage&key.2=");
-    assert_eq!(refused.status, 400, "{refused:?}");
+    // A long text of any script is taken whole.
+    let long = "%C3%BC".repeat(20_000);
+    let refused = send(&format!("key.0=7+&key.1=damage&key.2=&key.3={long}"));
+    assert_eq!(refused.status, 400, "{}", html(&refused));
+    assert!(html(&refused).contains(&"ü".repeat(20_000)));
     for words in ["has blanks around it", "value=\"7 \"", "<option value=\"damage\" selected>", "aria-invalid=\"true\""]
     {
         assert!(html(&refused).contains(words), "{words}: {}", html(&refused));

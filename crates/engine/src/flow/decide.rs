@@ -14,6 +14,7 @@ use crate::decision::decision_record::{ApprovalCount, DecisionRecord};
 use crate::effect::{Effect, Effects, Refused};
 use crate::event::Decided;
 use crate::operation::{AfterDecision, Conclusion, Taken};
+use crate::question::StepQuestion;
 use crate::state::{FlowState, Phase};
 use loopctl_lang::language::step::OnRejected;
 use loopctl_lang::program::flow::{APPROVAL_KEYS, FlowProgram, StepAction};
@@ -87,7 +88,7 @@ fn pause(state: &FlowState, decided: &Decided) -> Result<u32, Refused> {
                 "the run stops, and no further step of it begins: decide when it waits or goes on",
             ));
         }
-        if state.waiting_steps().is_empty() {
+        if !state.has_waiting_step() {
             return Err(Refused::new("the run waits for no human"));
         }
         if decided.at.is_none() && decided.hash.is_none() {
@@ -113,15 +114,25 @@ fn pause(state: &FlowState, decided: &Decided) -> Result<u32, Refused> {
 
 /// The addresses of the steps that a decision is about: each the workflow's own.
 fn about(state: &FlowState, decided: &Decided) -> Result<Vec<StepAddress>, Refused> {
+    let named = state.named_questions(decided);
+    if let Some(meant) = named.as_deref().and_then(|waiting| meant(waiting, decided).ok()) {
+        return Ok(own_addresses(&meant));
+    }
+    // The message names what waits.
     let waiting = state.waiting_steps();
+    meant(&waiting, decided).map(|meant| own_addresses(&meant))
+}
+
+/// The addresses of the workflow's own steps that ask.
+fn own_addresses(meant: &[&StepQuestion]) -> Vec<StepAddress> {
     let mut about: Vec<StepAddress> = Vec::new();
-    for question in meant(&waiting, decided)? {
+    for question in meant {
         let (own, _) = split_address(&question.at);
         if !about.iter().any(|known| known.as_str() == own) {
             about.push(StepAddress::new(own));
         }
     }
-    Ok(about)
+    about
 }
 
 /// Whether a decision fits a step that waits.

@@ -1,6 +1,6 @@
 //! Whether a decision fits the form with fields that waits: what a route says before it hands the decision on.
 
-use super::waiting_steps;
+use super::waiting_for;
 use crate::decision::form::{FormRefusal, field_values};
 use crate::event::{Decided, Decision};
 use crate::question::StepQuestion;
@@ -12,7 +12,7 @@ use crate::state::State;
 /// Why it does not, at each field.
 pub fn judge(state: &State, decided: &Decided) -> Result<(), FormRefusal> {
     let Decision::Answer(answer) = &decided.decision else { return Ok(()) };
-    let waiting = waiting_steps(state);
+    let waiting = waiting_for(state, decided);
     let is_meant = |question: &&StepQuestion| match (&decided.at, &decided.hash) {
         (Some(at), _) => question.at == *at,
         (None, Some(hash)) => question.hash.as_ref() == Some(hash),

@@ -57,7 +57,7 @@ pub use outcome::react_output;
 pub use place::NoSuchStep;
 pub use records::{context, records};
 pub(crate) use waiting::calls;
-pub use waiting::{first_question, first_waiting, reminders, waiting_steps};
+pub use waiting::{first_question, first_waiting, reminders, waiting_for, waiting_steps};
 
 /// Applies an event to a workflow and returns the effects to perform.
 ///

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::address::StepAddress;
+use crate::address::{StepAddress, split_address};
 use crate::call_attempt::lost_answer;
 use crate::decision::form::FormRequest;
+use crate::event::Decided;
 use crate::operation::{AskedFor, AwaitedThing, Doubt, OpenStep, Progress};
 use crate::outcome::Termination;
 use crate::question::WaitingCall;
@@ -29,7 +30,27 @@ pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
     }
 }
 
+/// The questions of the steps that wait, among which is that of a decision: those of the step that it names alone, or all.
+pub fn waiting_for(state: &State, decided: &Decided) -> Vec<StepQuestion> {
+    match state {
+        State::Flow(state) => state.named_questions(decided).unwrap_or_else(|| state.waiting_steps()),
+        State::Loop(_) => waiting_steps(state),
+    }
+}
+
 impl FlowState {
+    /// The questions of the step that a decision names, if it waits. Many steps may wait, and each decision is held against them.
+    pub(super) fn named_questions(&self, decided: &Decided) -> Option<Vec<StepQuestion>> {
+        let at = decided.at.as_deref().filter(|at| !at.contains('*'))?;
+        let open = self.progress.open_at(&StepAddress::new(split_address(at).0))?;
+        open.progress.waits().then(|| questions(open, &self.header))
+    }
+
+    /// Whether a step waits.
+    pub(super) fn has_waiting_step(&self) -> bool {
+        self.progress.open().iter().any(|open| open.progress.waits())
+    }
+
     /// The questions of the steps that wait, in the order of their addresses.
     pub(super) fn waiting_steps(&self) -> Vec<StepQuestion> {
         let waiting = self.progress.open().into_iter().filter(|open| open.progress.waits());

@@ -80,6 +80,15 @@ impl<'a> KeysAt<'a> {
         all.iter().any(|fact| fact.shows(&[key])) || when.iter().all(|fact| all.contains(fact))
     }
 
+    /// Whether a key is the item of a loop around the place.
+    pub fn is_item(&self, key: &str) -> bool {
+        match self.get(key) {
+            Some(state) => *state == KeyState::Item,
+            // It names the item also where the loop gives it another name.
+            None => key == "item" && self.states.values().any(|state| *state == KeyState::Item),
+        }
+    }
+
     /// Whether a step that writes a key may have been skipped.
     pub fn has_unsure(&self) -> bool {
         self.states.values().any(|state| matches!(state, KeyState::Maybe { .. }))
@@ -123,15 +132,32 @@ fn never<'a>() -> Rc<[Fact<'a>]> {
 impl Fact<'_> {
     /// Whether it shows that the value at a path is there, or the key that is its only name.
     pub fn shows(&self, path: &[&str]) -> bool {
+        self.shows_by(path, true)
+    }
+
+    /// Whether it shows that the value at a path is there and not null.
+    pub fn shows_value(&self, path: &[&str]) -> bool {
+        self.shows_by(path, false)
+    }
+
+    /// `by_key`: a key that is there shows it, also with null.
+    fn shows_by(&self, path: &[&str], by_key: bool) -> bool {
         let Some((operator, operands)) = operator(self.condition) else { return false };
         let parts = || operands.as_array().into_iter().flatten();
-        let shown = |holds: bool| parts().all(|condition| Fact { condition, holds }.shows(path));
+        let shown = |holds: bool| parts().all(|condition| Fact { condition, holds }.shows_by(path, by_key));
         let leads =
             |named: Vec<String>| named.len() >= path.len() && path.iter().zip(&named).all(|(one, other)| one == other);
         let is_key = |operand: &Value| operand.as_str().and_then(as_path).is_some_and(leads);
         let is_length = |operand: &Value| operand.get("length").is_some_and(is_key);
         match operator {
-            "hasKey" => self.holds && operands.as_str().and_then(named).is_some_and(leads),
+            // What is below a value that is there is no part of null.
+            "hasKey" => {
+                self.holds
+                    && operands
+                        .as_str()
+                        .and_then(named)
+                        .is_some_and(|named| leads(named.clone()) && (by_key || named.len() > path.len()))
+            }
             "and" => !self.holds && parts().next().is_some() && shown(false),
             "or" => self.holds && parts().next().is_some() && shown(true),
             // Only what is missing or null equals null.

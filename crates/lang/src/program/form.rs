@@ -16,6 +16,7 @@ use super::schema::short;
 use super::template::{Template, ValueEscape};
 use crate::diagnostic::nearest;
 use crate::language::form::{FieldType, Form, FormField};
+use crate::policy::redact::HIDDEN;
 
 /// The most characters of a text of one line.
 pub const MAX_TEXT_CHARS: usize = 1_000;
@@ -45,6 +46,8 @@ pub struct TypedForm {
 struct CompiledField {
     /// The field as written, without what is computed.
     asked: AskedField,
+    /// Whether it must be filled in where it has no default.
+    is_required: bool,
     label: Option<Template>,
     help: Option<Template>,
     default: Option<Field>,
@@ -141,6 +144,7 @@ impl CompiledField {
         };
         Some(Self {
             asked: AskedField::of(field),
+            is_required: field.required != Some(false),
             label: text(&field.label)?,
             help: text(&field.help)?,
             default: compile(&field.default)?,
@@ -161,6 +165,11 @@ impl TypedForm {
             None => Ok(None),
             Some(field) => field.resolve_entry(scope).map_err(FormFault::Missing),
         };
+        // With a `?`, null is no bound, as a value that is missing.
+        let bound = |field: &Option<Field>| {
+            let is_optional = matches!(field, Some(Field::Optional(_)));
+            value(field).map(|bound| bound.filter(|bound| !(is_optional && bound.is_null())))
+        };
         let text = |template: &Option<Template>| {
             template.as_ref().map(|text| text.render(scope)).transpose().map_err(FormFault::Missing)
         };
@@ -170,12 +179,13 @@ impl TypedForm {
         };
         let mut fields = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
-            let (default, min, max) = (value(&field.default)?, value(&field.min)?, value(&field.max)?);
+            let (default, min, max) = (value(&field.default)?, bound(&field.min)?, bound(&field.max)?);
             let (label, help) = (text(&field.label)?, text(&field.help)?);
             let mut asked = AskedField { label, help, min, max, ..field.asked.clone() };
             asked.default = None;
             asked.bounds_fit()?;
             asked.takes_default(default)?;
+            asked.required = field.is_required && asked.default.is_none();
             fields.push(asked);
         }
         Ok(AskedForm { question, show, fields })
@@ -206,14 +216,22 @@ impl AskedField {
     fn takes_default(&mut self, default: Option<Value>) -> Result<(), FormFault> {
         let Some(default) = default.filter(|default| !default.is_null()) else { return Ok(()) };
         let misfit = |message: String| FormFault::Misfit(self.fault(format!("its `default` is not taken: {message}")));
+        // A moment has a date, as for the bounds.
+        let default = match self.kind {
+            FieldType::Date => field_value::bound(self.kind, &default).unwrap_or(default),
+            _ => default,
+        };
         self.default = Some(field_value::read(self, &default).map_err(misfit)?);
         Ok(())
     }
 
-    /// Whether the bounds are values of the field's type, and leave something between them.
+    /// Whether the bounds are values of the field's type, and leave something between them. Of a type without an order they are dropped.
     fn bounds_fit(&mut self) -> Result<(), FormFault> {
+        if !self.kind.has_order() {
+            (self.min, self.max) = (None, None);
+        }
         for (name, bound) in [("min", &mut self.min), ("max", &mut self.max)] {
-            if let Some(given) = bound.take().filter(|given| !given.is_null()) {
+            if let Some(given) = bound.take() {
                 let read = field_value::bound(self.kind, &given).map_err(|message| {
                     let message = format!("its `{name}` is {}, which {message}", shown(&given));
                     FormFault::Misfit(FieldFault { field: self.name.clone(), message })
@@ -230,28 +248,33 @@ impl AskedField {
         Ok(())
     }
 
-    /// The value of the field, of what an answer has for it. What is typed comes as a text, and is read as it stands.
+    /// The value of the field, of what an answer has for it. What is typed comes as a text, and is read as it stands; null and an empty
+    /// text are the same as a field that is left out.
     ///
     /// # Errors
     /// Why it is not taken, in a sentence without a final stop.
     pub fn read(&self, given: Option<&Value>) -> Result<Value, String> {
-        let Some(given) = given.filter(|given| !given.is_null()) else {
+        let is_nothing = |given: &&Value| given.is_null() || given.as_str().is_some_and(str::is_empty);
+        let Some(given) = given.filter(|given| !is_nothing(given)) else {
             return match &self.default {
                 Some(default) => Ok(default.clone()),
                 None if self.required => Err("it is required".to_owned()),
                 None => Ok(Value::Null),
             };
         };
+        // A reader who was not shown the default sends back what stood for it.
+        if self.default.is_some() && given.as_str() == Some(HIDDEN) {
+            return Err(format!("{HIDDEN} is no value: leave the field out, and it has its default"));
+        }
         field_value::read(self, given)
     }
 
-    /// The value of what was typed; nothing is the same as a field that is left out.
+    /// The value of what was typed.
     ///
     /// # Errors
     /// Why it is not taken, in a sentence without a final stop.
     pub fn read_typed(&self, text: &str) -> Result<Value, String> {
-        let given = Some(text).filter(|text| !text.is_empty()).map(Value::from);
-        self.read(given.as_ref())
+        self.read(Some(&Value::from(text)))
     }
 
     /// What to fill in, in a few words: `a whole number from 0 to 120`.
@@ -294,8 +317,18 @@ impl AskedField {
 
     /// The JSON Schema of its value as later steps read it: null where it may be left out.
     pub fn key_schema(&self) -> Value {
-        let schema = field_value::schema(self);
-        if self.required || self.default.is_some() { schema } else { json!({ "anyOf": [schema, { "type": "null" }] }) }
+        let mut schema = field_value::schema(self);
+        if let Value::Object(members) = &mut schema
+            && !(self.required || self.default.is_some())
+        {
+            if let Some(kind) = members.get_mut("type") {
+                *kind = json!([kind.take(), "null"]);
+            }
+            if let Some(Value::Array(words)) = members.get_mut("enum") {
+                words.push(Value::Null);
+            }
+        }
+        schema
     }
 
     /// The JSON Schema of its value in an answer.

@@ -108,15 +108,20 @@ impl Engine {
         Ok(heads.first().is_some_and(|head| head.events > read.seen()))
     }
 
-    /// The queued decisions that fit a run which a new driver takes up, with their ids. Those that do not fit are refused.
+    /// The queued decisions that fit a run which a new driver takes up, with their ids: the first `most` of them. Those before them
+    /// that do not fit are refused.
     pub(super) async fn queued_resumes(
         &self,
         program: &Program,
         run_id: &str,
         state: &State,
+        most: usize,
     ) -> Result<Vec<(String, Resume)>, Fault> {
         let mut fitting = Vec::new();
         for queued in waiting(&*self.world.journal, run_id).await.map_err(Fault::Store)? {
+            if fitting.len() >= most {
+                break;
+            }
             let why = match serde_json::from_str(&queued.decision) {
                 Ok(PassedOn { decided, answer_token }) => {
                     let fits = match self.accepts_token(run_id, answer_token.as_deref()).await {

@@ -195,7 +195,9 @@ impl Engine {
         if !is_plain && resume.decided.is_none() {
             return Ok((resume, None));
         }
-        let queued = self.queued_resumes(program, run_id, state).await?;
+        // Each is held against the run, and many may be queued.
+        let most = if is_plain { 1 } else { usize::MAX };
+        let queued = self.queued_resumes(program, run_id, state, most).await?;
         if is_plain {
             let first = queued.into_iter().next();
             return Ok(first.map_or((resume, None), |(id, queued)| (queued, Some(id))));

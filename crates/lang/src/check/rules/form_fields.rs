@@ -1,33 +1,55 @@
 //! A form that can't be asked, or a field of it that nothing can be filled into.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use super::unsure_operand::has_value;
+use crate::check::key_flow::{KeysAt, facts, follow};
 use crate::check::settings::is_given;
+use crate::check::step_tree::tree;
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
 use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::form::{FieldType, FormField};
 use crate::program::form::{MAX_FIELDS, literal_faults};
-use crate::program::reference::as_path;
+use crate::program::reference::{as_any_path, as_path};
 use crate::syntax::quoted;
 
 pub const RULE: Rule = Rule { code: codes::FORM_FIELDS, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    for step in steps(subject).iter().filter(|step| step.kind == "PbotForm") {
-        let form = WrittenForm { subject, step };
+    let steps = steps(subject);
+    let is_form = |step: &&WrittenStep<'_>| step.kind == "PbotForm";
+    let keys = if steps.iter().any(|step| is_form(&step)) { keys_of_forms(subject) } else { BTreeMap::new() };
+    for step in steps.iter().filter(is_form) {
+        let form = WrittenForm { subject, step, keys: keys.get(step.at) };
         form.parts(found);
         form.fields(found);
     }
 }
 
+/// The keys at each form, with what its own filter says.
+fn keys_of_forms<'a>(subject: &Subject<'a>) -> BTreeMap<String, KeysAt<'a>> {
+    let mut found = BTreeMap::new();
+    follow(subject, &tree(subject), &mut |node, keys| {
+        if node.step.kind == "PbotForm" {
+            let mut keys = keys.clone();
+            keys.facts.extend(node.step.filter().into_iter().flat_map(|filter| facts(filter, true)));
+            found.insert(node.step.at.to_owned(), keys);
+        }
+    });
+    found
+}
+
+const LIST_CHOICES: &str = "list them: \"choices\": [\"damage\", \"delay\"]";
+
 struct WrittenForm<'f, 'a> {
     subject: &'f Subject<'a>,
     step: &'f WrittenStep<'a>,
+    keys: Option<&'f KeysAt<'a>>,
 }
 
 impl<'a> WrittenForm<'_, 'a> {
@@ -59,6 +81,10 @@ impl<'a> WrittenForm<'_, 'a> {
             let cursor = self.subject.at(&format!("{}/properties", self.step.at)).key();
             let message = "the form has `fields` and no `question`: nobody would know what is asked".to_owned();
             found.push(cursor.report(&RULE, message).help("say what is asked: \"question\": \"How much is paid?\""));
+        }
+        if fields && self.get("question").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty()) {
+            let message = "the `question` is blank: nobody would know what is asked".to_owned();
+            found.extend(self.report("question", message, "say what is asked: \"question\": \"How much is paid?\""));
         }
         for name in ["question", "show"] {
             if keys && !fields && self.get(name).is_some() {
@@ -104,6 +130,10 @@ impl<'a> WrittenForm<'_, 'a> {
                 "letters, digits and `_`, a letter first; what people read is the `label`",
             );
         }
+        if self.keys.is_some_and(|keys| keys.is_item(name)) {
+            let message = format!("`@{name}` is the item of the loop around the form: what is filled in would hide it");
+            return self.report(&at, message, "give the field another name");
+        }
         if !known.insert(name.to_owned()) {
             let message = format!("the form asks for `{name}` twice");
             return self.report(&at, message, "take one of them out");
@@ -119,12 +149,22 @@ impl<'a> WrittenForm<'_, 'a> {
             return fault.map(|fault| Diagnostic { severity: Severity::Warning, ..fault });
         }
         let Some(choices) = choices else {
+            // A list that can't be read is reported as such.
+            if self.subject.is_faulty(&format!("{}/properties/{at}/choices", self.step.at)) {
+                return None;
+            }
             let message = format!("the field `{}` has no `choices`", field.name);
-            return self.report(&format!("{at}/type"), message, "list them: \"choices\": [\"damage\", \"delay\"]");
+            return self.report(&format!("{at}/type"), message, LIST_CHOICES);
         };
         let at = format!("{at}/choices");
         if choices.is_empty() {
             return self.report(&at, "`choices` is empty: nothing can be chosen".to_owned(), "list the texts");
+        }
+        let computed = |text: &&String| as_any_path(text).is_some() || text.contains("{{");
+        if let Some((index, text)) = choices.iter().enumerate().find(|(_, text)| computed(text)) {
+            let message =
+                format!("{} would be a choice as it stands: a choice is no `@path` and no template", quoted(text));
+            return self.report(&format!("{at}/{index}"), message, LIST_CHOICES);
         }
         let mut known = BTreeSet::new();
         let (index, wrong) = choices.iter().enumerate().find(|(_, text)| text.is_empty() || !known.insert(*text))?;
@@ -158,12 +198,42 @@ impl<'a> WrittenForm<'_, 'a> {
             let Some(path) = value.as_ref().and_then(Value::as_str).filter(|text| text.starts_with('@')) else {
                 continue;
             };
+            if path == "@now" && !takes_moment(field.kind, name) && (name == "default" || field.kind.has_order()) {
+                let message = format!("`@now` is a moment, and no `{name}` of this field");
+                let help = "only a field of type `date` takes it, as today (UTC)";
+                found.extend(self.report(&format!("{at}/{name}"), message, help));
+                continue;
+            }
             let pointer = format!("{}/properties/{at}/{name}", self.step.at);
             let Some(known) = self.subject.compiled.steps.known.get(&pointer) else { continue };
             if !known.types.meets(takes.or(JsonTypes::NULL)) {
                 let message = format!("`{path}` is {}, and no `{name}` of this field", known.types.called());
                 found.extend(self.report(&format!("{at}/{name}"), message, "name a value of the field's type"));
+            } else if name != "default" && field.kind.has_order() && known.types.may_be_null() {
+                let facts = self.keys.map(|keys| keys.facts.as_slice()).unwrap_or_default();
+                if has_value(path, facts) {
+                    continue;
+                }
+                let message = format!("`{path}` may be null, which is no `{name}`: the step fails then");
+                let optional = if path.contains('.') {
+                    format!("write \"{path}?\" for no bound then, or ")
+                } else {
+                    String::new()
+                };
+                let help =
+                    format!("{optional}ask for it in the `filter` of this step: {{\"notEqual\": [\"{path}\", null]}}");
+                let fault = self.report(&format!("{at}/{name}"), message, &help);
+                found.extend(fault.map(|fault| Diagnostic { severity: Severity::Warning, ..fault }));
             }
         }
+    }
+}
+
+/// Whether `@now` is a value of a field's type: as a bound or default.
+fn takes_moment(kind: FieldType, name: &str) -> bool {
+    match kind {
+        FieldType::Date => true,
+        FieldType::Text | FieldType::LongText => name == "default",
+        _ => false,
     }
 }

@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::bad_operand::RULE;
 use super::no_member::takes_optional;
 use crate::check::Subject;
-use crate::check::key_flow::{Fact, KeyState, KeysAt, facts, follow, is_order, key_of, operator};
+use crate::check::key_flow::{Fact, KeyState, KeysAt, MAX_FACTS, facts, follow, is_order, key_of, operator};
 use crate::check::step_tree::{CaseCondition, StepNode, tree};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::program::reference::{Field, PathStep, each_text};
+use crate::program::reference::{Field, PathStep, as_path, each_text};
 
 /// Reports those of the filters of a document.
 pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
@@ -131,6 +131,7 @@ impl<'a> OrderReader<'_, 'a> {
     }
 
     fn operand(&mut self, at: &str, path: &str) {
+        self.nullable(at, path);
         let Some(key) = key_of(path) else { return };
         let Some(KeyState::Maybe { by, .. }) = self.keys.get(&key) else { return };
         let cursor = self.subject.at(at);
@@ -144,4 +145,24 @@ impl<'a> OrderReader<'_, 'a> {
         let writer = self.subject.at(&format!("{by}/type")).place();
         self.found.push(fault.help(help).related(&writer, "this step, or the one in its place, may be skipped"));
     }
+
+    /// An operand that may be null, which has no order.
+    fn nullable(&mut self, at: &str, path: &str) {
+        let cursor = self.subject.at(at);
+        let Some(known) = self.subject.compiled.steps.known.get(at) else { return };
+        if !known.types.may_be_null() || has_value(path, &self.facts) || self.subject.is_reported(&cursor.place()) {
+            return;
+        }
+        let message = format!("`{path}` may be null, and has no order then: this step fails");
+        let help = format!("ask for it first: {{\"and\": [{{\"notEqual\": [\"{path}\", null]}}, ...]}}");
+        let fault = Diagnostic { severity: Severity::Warning, ..cursor.report(&RULE, message) };
+        self.found.push(fault.help(help));
+    }
+}
+
+/// Whether facts show that the value at an `@path` is not null.
+pub(super) fn has_value(path: &str, facts: &[Fact<'_>]) -> bool {
+    let Some(names) = as_path(path) else { return true };
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    facts.len() > MAX_FACTS || facts.iter().any(|fact| fact.shows_value(&names))
 }

@@ -64,7 +64,7 @@ fn label(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
     }
     let redact = Redaction::new(settings.subject.project().map_or(&[][..], |project| project.redact.as_slice()));
     let is_hidden = |member: &&String| redact.hides(member, &Value::from("a"));
-    if let Some(hidden) = variables.iter().find_map(|used| used.variable.path.iter().skip(1).find(is_hidden)) {
+    if let Some(hidden) = variables.iter().find_map(|used| used.variable.path.iter().find(is_hidden)) {
         let message = format!("`{hidden}` is hidden as a secret, and a label is shown");
         let fault = settings.at("item_label", message);
         found.extend(fault.map(|fault| fault.help("name another part of the item, or its number: `{{__index}}`")));

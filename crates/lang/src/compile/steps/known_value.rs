@@ -50,6 +50,11 @@ impl JsonTypes {
         self.0 & other.0 != 0
     }
 
+    /// Whether null is declared beside other types.
+    pub(crate) fn may_be_null(self) -> bool {
+        self != Self::ANY && self.meets(Self::NULL) && self != Self::NULL
+    }
+
     /// The types in a sentence: `a number`, `a text or null`.
     pub(crate) fn called(self) -> String {
         let names = [

@@ -95,15 +95,15 @@ impl Redaction {
     }
 
     fn object(&self, fields: &Map<String, Value>, depth: usize, layer: usize) -> Map<String, Value> {
-        // `{"name": "Authorization", "value": "..."}`: headers and settings in lists.
-        let named = ["name", "key", "header"]
-            .iter()
-            .filter_map(|field| fields.get(*field).and_then(Value::as_str))
-            .any(|name| fields.get("value").is_some_and(|value| self.hides(name, value)));
+        // `{"name": "Authorization", "value": "..."}`: headers and settings in lists; the fields of forms have a `default`.
+        let is_named = |value: &Value| {
+            let mut names = ["name", "key", "header"].into_iter().filter_map(|field| fields.get(field)?.as_str());
+            names.any(|name| self.hides(name, value))
+        };
         fields
             .iter()
             .map(|(name, value)| {
-                let hide = self.hides(name, value) || (named && name == "value");
+                let hide = self.hides(name, value) || (matches!(name.as_str(), "value" | "default") && is_named(value));
                 let value = if hide { Value::String(HIDDEN.to_owned()) } else { self.walk(value, depth + 1, layer) };
                 (name.clone(), value)
             })

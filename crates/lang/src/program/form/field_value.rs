@@ -11,8 +11,13 @@ use crate::diagnostic::nearest;
 use crate::language::form::FieldType;
 use crate::syntax::decimal::Decimal;
 
+/// The pattern of a text of one line.
+const LINE_PATTERN: &str = "^[^\\u0000-\\u0008\\u000a-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$";
 /// The pattern of a time of the day.
 const TIME_PATTERN: &str = "^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$";
+
+/// What ends a line of text.
+const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// The value of a field.
 ///
@@ -82,7 +87,10 @@ fn decimal(value: &Value) -> Option<Decimal> {
 fn written_number(given: &Value) -> Option<Number> {
     match given {
         Value::Number(number) => Some(number.clone()),
-        Value::String(text) if !text.contains(char::is_whitespace) => serde_json::from_str(text).ok(),
+        // Other texts may be read as a number too: an object with the key of `serde_json` that holds one.
+        Value::String(text) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+            serde_json::from_str(text).ok().filter(|_| !text.contains(char::is_whitespace))
+        }
         _ => None,
     }
 }
@@ -97,8 +105,16 @@ fn number(given: &Value) -> Result<Value, String> {
     }
 }
 
+/// A number of a program that has nothing behind its point: `100.0` is 100.
+fn whole(given: &Value) -> Option<Number> {
+    let (whole, rest) = given.as_number()?.as_str().split_once('.')?;
+    let has_nothing = !rest.is_empty() && rest.bytes().all(|byte| byte == b'0');
+    serde_json::from_str(whole).ok().filter(|_| has_nothing)
+}
+
 fn integer(given: &Value) -> Result<Value, String> {
-    let number = written_number(given).ok_or_else(|| no("whole number", "digits alone: 12", given))?;
+    let number = whole(given).or_else(|| written_number(given));
+    let number = number.ok_or_else(|| no("whole number", "digits alone: 12", given))?;
     if number.is_i64() || number.is_u64() {
         return Ok(Value::Number(number));
     }
@@ -156,16 +172,19 @@ fn seconds(text: &str) -> Option<u32> {
 fn text(field: &AskedField, given: &Value) -> Result<Value, String> {
     let Value::String(text) = given else { return Err(format!("{} is no text", shown(given))) };
     let is_line = field.kind == FieldType::Text;
-    if is_line && text.contains(['\n', '\r']) {
+    if is_line && text.contains(LINE_ENDS) {
         return Err("the text has several lines, and the field takes one".to_owned());
+    }
+    if is_line && text.contains(|c: char| c.is_control() && c != '\t') {
+        return Err("the text has a control character, and the field takes a line of text".to_owned());
     }
     let most = if is_line { MAX_TEXT_CHARS } else { MAX_LONG_TEXT_CHARS };
     let length = text.chars().count();
     if length > most {
         return Err(format!("the text has {length} characters, and at most {most} are taken"));
     }
-    if field.required && text.is_empty() {
-        return Err("it is required, and the text is empty".to_owned());
+    if field.required && text.trim().is_empty() {
+        return Err("it is required, and the text has only blanks".to_owned());
     }
     Ok(given.clone())
 }
@@ -195,7 +214,7 @@ fn yes_or_no(given: &Value) -> Result<Value, String> {
 /// The JSON Schema of a value, without what a person reads.
 pub(super) fn schema(field: &AskedField) -> Value {
     let mut schema = match field.kind {
-        FieldType::Text => json!({ "type": "string", "maxLength": MAX_TEXT_CHARS, "pattern": "^[^\\r\\n]*$" }),
+        FieldType::Text => json!({ "type": "string", "maxLength": MAX_TEXT_CHARS, "pattern": LINE_PATTERN }),
         FieldType::LongText => json!({ "type": "string", "maxLength": MAX_LONG_TEXT_CHARS }),
         FieldType::Integer => json!({ "type": "integer" }),
         FieldType::Number => json!({ "type": "number" }),

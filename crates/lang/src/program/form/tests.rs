@@ -27,6 +27,7 @@ fn each_type_takes_its_values_and_texts_that_are_exactly_such_values() {
         ("long_text", json!("a\nb"), json!("a\nb")),
         ("integer", json!(-7), json!(-7)),
         ("integer", json!("7"), json!(7)),
+        ("integer", number("100.0"), json!(100)),
         ("integer", number("18446744073709551615"), number("18446744073709551615")),
         ("number", number("12.50"), number("12.50")),
         ("number", json!("1e2"), number("1e2")),
@@ -49,6 +50,10 @@ fn each_type_takes_its_values_and_texts_that_are_exactly_such_values() {
 fn nothing_is_rounded_or_guessed() {
     let refused: &[(&str, Value)] = &[
         ("text", json!("a\nb")),
+        ("text", json!("a\u{2028}b")),
+        ("text", json!("a\u{85}b")),
+        ("text", json!("a\u{0}b")),
+        ("text", json!(" \t ")),
         ("text", json!(7)),
         ("text", json!("x".repeat(1_001))),
         ("text", json!("")),
@@ -56,11 +61,13 @@ fn nothing_is_rounded_or_guessed() {
         ("integer", json!("7 ")),
         ("integer", json!("+7")),
         ("integer", json!("0x7")),
-        ("integer", number("7.0")),
+        ("integer", number("7.5")),
+        ("integer", json!("7.0")),
         ("integer", number("1e2")),
         ("integer", number("18446744073709551616")),
         ("integer", json!(true)),
         ("number", json!("7 ")),
+        ("number", json!("{\"$serde_json::private::Number\":\"7\"}")),
         ("number", json!("\u{a0}7")),
         ("number", json!("7,5")),
         ("number", json!("1_000")),
@@ -142,6 +149,9 @@ fn what_is_left_out_has_its_default_or_is_null_and_all_faults_are_said() {
     );
     assert_eq!(fields[0].read_typed(""), Err("it is required".to_owned()));
     assert_eq!(fields[2].read_typed(""), Ok(Value::Null));
+    assert!(read(json!({ "amount": 7, "reason": "", "until": "" })).is_ok());
+    let why = fields[1].read(Some(&json!("[hidden]"))).unwrap_err();
+    assert_eq!(why, "[hidden] is no value: leave the field out, and it has its default");
 }
 
 /// The published schema takes what the reader takes of values in their own type, and refuses what that refuses.
@@ -165,6 +175,9 @@ fn the_schema_of_the_answer_agrees_with_the_reader() {
         "true",
         "\"a\"",
         "\"a\\nb\"",
+        "\"a\\u2028b\"",
+        "\"a\\u001bb\"",
+        "7.0",
         "\"delay\"",
         "\"2024-02-29\"",
         "\"09:30\"",
@@ -205,6 +218,8 @@ fn bounds_and_defaults_that_are_written_out_are_judged() {
         faults(json!({ "name": "a", "type": "number", "min": "ten" })),
         ["min: \"ten\" is no number; digits with a point: 12.50"]
     );
+    assert_eq!(faults(json!({ "name": "a", "type": "text", "min": 3 })), none);
+    assert_eq!(faults(json!({ "name": "a", "type": "date", "default": "2026-01-01T10:00:00Z" })), none);
     assert_eq!(
         faults(json!({ "name": "a", "type": "integer", "min": 5, "max": 1 })),
         ["max: its `min` 5 is above its `max` 1"]

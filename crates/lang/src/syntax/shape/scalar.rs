@@ -73,6 +73,12 @@ impl Walker<'_> {
             NodeKind::Object(_) if takes("array") && !takes_item => {
                 fault.help("it is a list of texts, like [\"name\"], and what each one means is not said here")
             }
+            // As an entry it would be a text like any other.
+            NodeKind::String(text)
+                if takes("array") && takes_item && (text.starts_with('@') || text.contains("{{")) =>
+            {
+                fault.help("the entries are written out: no value of the run is read here")
+            }
             _ if takes("array") && takes_item && raw.len() <= MAX_SHOWN_BYTES => {
                 fault.help("an array of one entry is written in `[` and `]`").suggest(format!("[{raw}]"))
             }
