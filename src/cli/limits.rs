@@ -31,7 +31,7 @@ impl LimitArgs {
     pub fn raised(&self) -> Option<LimitsRaised> {
         let budget = Allowance { tokens: self.budget_tokens, cost_usd: self.budget_usd };
         let limits = RaisedLimits { max_iterations: self.max_iterations, timeout_ms: self.timeout_ms, budget };
-        (!limits.is_none()).then(|| LimitsRaised { limits, by: acting_user() })
+        (!limits.is_none()).then(|| LimitsRaised { limits, by: acting_user(), bound: None })
     }
 }
 

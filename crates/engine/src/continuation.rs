@@ -2,6 +2,7 @@
 //! ended it.
 
 use std::mem;
+use std::sync::Arc;
 
 use super::budget;
 use super::continuation_record::ContinuationRecord;
@@ -39,6 +40,31 @@ pub fn limit_of(ending: &Ending) -> Option<Limit> {
         (Status::Failed, Termination::Budget) => Some(Limit::Budget),
         _ => None,
     }
+}
+
+/// What a run that a limit ended is given when the step runs again that it is: this time, this rest of the budget of its
+/// caller, and its own budget once more, each in addition to what it used. None when nothing is left for it.
+pub fn share_again(program: &Program, state: &StateHead, time_ms: u64, left: Allowance) -> Option<LimitsRaised> {
+    let Allowance { tokens, cost_usd } = budget::used(state);
+    let (tokens, cost_usd) = (tokens.unwrap_or_default(), cost_usd.unwrap_or_default());
+    if time_ms <= 1 || left.tokens == Some(0) || left.cost_usd.is_some_and(|left| left <= 0.0) {
+        return None;
+    }
+    let bound = Allowance {
+        tokens: left.tokens.map(|left| tokens.saturating_add(left)),
+        cost_usd: left.cost_usd.map(|left| cost_usd + left),
+    };
+    let own = budget::own(program, state).unwrap_or_default();
+    let document = program.budget.as_ref();
+    let (more_tokens, more_usd) =
+        (document.and_then(|budget| budget.tokens), document.and_then(|budget| budget.cost_usd));
+    let budget = Allowance {
+        tokens: own.tokens.filter(|own| tokens >= *own).map(|_| tokens.saturating_add(more_tokens.unwrap_or_default())),
+        cost_usd: own.cost_usd.filter(|own| cost_usd >= *own).map(|_| cost_usd + more_usd.unwrap_or_default()),
+    };
+    let timeout_ms = Some(state.now.active_ms.saturating_add(time_ms)).filter(|most| *most > state.timeout_ms());
+    let limits = RaisedLimits { max_iterations: None, timeout_ms, budget };
+    Some(LimitsRaised { limits, by: None, bound: (!bound.is_none()).then_some(bound) })
 }
 
 /// A run that failed because of its model asks it again.
@@ -108,6 +134,13 @@ pub(super) fn raise<'p>(
     Ok(())
 }
 
+fn give_back(state: &mut StateHead, limits: RaisedLimits, bound: Allowance) {
+    state.limits = limits;
+    if state.header.bound != bound {
+        Arc::make_mut(&mut state.header).bound = bound;
+    }
+}
+
 /// The same for a loop.
 pub(super) fn raise_open(program: &LoopProgram, state: &mut LoopState, phase: Phase, raised: LimitsRaised) -> Next {
     match raise(program, state, raised) {
@@ -123,10 +156,11 @@ pub(super) fn raise_spent<'p>(
     ending: &Ending,
     raised: LimitsRaised,
 ) -> Result<(), Refused> {
-    let (limits, before, limit) = (limits.into(), state.limits, limit_of(ending));
+    let (limits, limit) = (limits.into(), limit_of(ending));
+    let (before, bound) = (state.limits, state.header.bound);
     let fits = match limit {
         None if ending.status != Status::Cancelled => Err(Refused::new(no_limit(ending))),
-        Some(limit) if !gives(limit, &raised.limits) => Err(Refused::new(other_limit(ending, limit))),
+        Some(limit) if !gives(limit, &raised) => Err(Refused::new(other_limit(ending, limit))),
         _ => apply(limits, state, &raised),
     };
     let fits = fits.and_then(|()| match limit::spent(limits, state) {
@@ -135,7 +169,7 @@ pub(super) fn raise_spent<'p>(
     });
     match fits {
         Ok(()) => record(limits, state, raised, Some(ending)),
-        Err(_) => state.limits = before,
+        Err(_) => give_back(state, before, bound),
     }
     fits
 }
@@ -181,7 +215,7 @@ fn record(limits: DocumentLimits<'_>, state: &mut StateHead, raised: LimitsRaise
 /// Raises the limits, each above the present one and above what is used.
 fn apply(limits: DocumentLimits<'_>, state: &mut StateHead, raised: &LimitsRaised) -> Result<(), Refused> {
     let RaisedLimits { max_iterations, timeout_ms, budget } = raised.limits;
-    if raised.limits.is_none() {
+    if raised.limits.is_none() && raised.bound.is_none() {
         return Err(Refused::new("no limit is given"));
     }
     let (own, used) = (budget::own(limits.head, state).unwrap_or_default(), budget::used(state));
@@ -192,6 +226,9 @@ fn apply(limits: DocumentLimits<'_>, state: &mut StateHead, raised: &LimitsRaise
     higher("budget.cost_usd", budget.cost_usd, own.cost_usd, used.cost_usd)?;
     let earlier = mem::take(&mut state.limits);
     state.limits = raised.limits.over(earlier);
+    if let Some(bound) = raised.bound {
+        Arc::make_mut(&mut state.header).bound = bound;
+    }
     Ok(())
 }
 
@@ -214,11 +251,12 @@ fn higher<T: PartialOrd + std::fmt::Display>(
     }
 }
 
-fn gives(limit: Limit, raised: &RaisedLimits) -> bool {
+fn gives(limit: Limit, raised: &LimitsRaised) -> bool {
+    let LimitsRaised { limits: raised, bound, .. } = raised;
     match limit {
         Limit::MaxIterations => raised.max_iterations.is_some(),
         Limit::Timeout => raised.timeout_ms.is_some(),
-        Limit::Budget => !raised.budget.is_none(),
+        Limit::Budget => !raised.budget.is_none() || bound.is_some(),
         Limit::Context => false,
     }
 }

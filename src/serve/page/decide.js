@@ -112,6 +112,9 @@ function typed(question, send) {
   return [show, rows, until, el("div", { class: "buttons" }, button("Send", "first", give))];
 }
 
+/** The step of the run itself, when the question is one of a run below it. */
+const own = (at) => at.split("/")[0];
+
 /** What a no to the approval of a step does; nothing where a model reads it. */
 function afterNo({ on_rejected: then, at }) {
   if (!then) return [];
@@ -192,7 +195,7 @@ export function questions(section, view, post, link) {
           question.item_label === undefined ? [] : el("span", { class: "meta" }, plain(question.item_label)), el("span", { class: "meta" }, asks)),
         el("div", { role: "group", "aria-label": `The step ${question.at}` },
           (question.expected_keys && !question.fields) || question.kind === "uncertain" ? [] : el("p", { class: "question" }, prose(question.question)), deciding(question, send, fault), fault,
-          el("p", { class: "meta" }, el("a", { class: "link", href: link(question.at) }, `Show the step ${question.at}`))));
+          el("p", { class: "meta" }, el("a", { class: "link", href: link(own(question.at)) }, `Show the step ${own(question.at)}`))));
       group.open = !isTable || !isPlain(question);
     }
     if (!isTable) group.open = true;

@@ -85,7 +85,7 @@ export function json(value, indent = "", signs = HIDDEN) {
 
 /** The same for what somebody agrees to: no character can pass for another one. */
 export const exact = (value) => json(value, "", DECEIVES);
-export const exactText = (value) => exact(value).map((piece) => (piece instanceof Node ? piece.textContent : piece)).join("");
+export const exactText = (value) => value === undefined ? "" : exact(value).map((piece) => (piece instanceof Node ? piece.textContent : piece)).join("");
 /** A text as it is, anything else as JSON. */
 export const readable = (value) => (typeof value === "string" && !value.startsWith(MARK) ? value : json(value));
 /** A value as JSON, with every number as it was written: what is shown or sent of it. */

@@ -62,7 +62,7 @@ impl ResumeRequest {
         let RaisedBudget { tokens, cost_usd } = self.budget.take().unwrap_or_default();
         let (max_iterations, timeout_ms) = (self.max_iterations.take(), self.timeout_ms.take());
         let limits = RaisedLimits { max_iterations, timeout_ms, budget: Allowance { tokens, cost_usd } };
-        (!limits.is_none()).then_some(LimitsRaised { limits, by })
+        (!limits.is_none()).then_some(LimitsRaised { limits, by, bound: None })
     }
 
     /// The decision; none for a run that only waits for its resumption, or for higher limits.

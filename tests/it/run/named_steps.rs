@@ -142,6 +142,62 @@ fn a_workflow_that_failed_continues_when_its_step_runs_again() {
 }
 
 #[test]
+fn a_workflow_that_a_limit_ended_continues_as_the_same_run() {
+    let place =
+        place(&json!({ "actions": [{ "id": "c", "type": "workflow", "name": "careful" }], "output": "@careful" }));
+    let decide = |id: &str| json!({ "id": id, "type": "loop", "name": "decide", "properties": { "id": 1 } });
+    let careful = |definition: Value| {
+        let actions = json!([{ "id": "post", "type": "post" }, decide("one"), decide("two")]);
+        let mut definition = definition;
+        (definition["actions"], definition["output"]) = (actions, json!("@decide.answer.verdict"));
+        place.json(
+            "workflows/careful.json",
+            &json!({ "name": "careful", "description": "Decides twice.", "definition": definition }),
+        );
+    };
+    let counts = |run: &str| {
+        let trace = trace(&place, run);
+        let ended = trace["steps"].as_array().unwrap().iter().filter(|step| step["at"] == "post").count();
+        (ended, trace["status"].clone())
+    };
+    // Its own budget: it is given again.
+    careful(json!({ "budget": { "tokens": 10 } }));
+    let (ran, result) = run(&place);
+    assert_eq!((ran.code, &result["termination"], &result["error"]["step"]), (1, &json!("step_failed"), &json!("c")));
+    let again = resume(&place, &["--retry-failed"]);
+    assert_eq!((&again["status"], &again["result"]["answer"]), (&json!("completed"), &json!("fair")), "{again}");
+    assert_eq!(counts("r.c"), (1, json!("completed")));
+    assert_eq!(trace(&place, "r")["steps"][0]["run_id"], "r.c");
+    assert_ne!(place.call(&["trace", "r.c.retry-1"]).code, 0, "no other run was started");
+
+    // The budget of the run above: that one ends by it, and continues when it is raised.
+    careful(json!({}));
+    let claims = json!({ "budget": { "tokens": 10 }, "actions": [{ "id": "c", "type": "workflow", "name": "careful" }],
+        "output": "@careful" });
+    place.json("loop.json", &json!({ "name": "claims", "definition": claims }));
+    let (ran, result) = place.run(&["--run-id", "b", "--input-file", "input.json"]);
+    assert_eq!((ran.code, &result["termination"]), (1, &json!("budget")), "{ran:#?}");
+    let raised = ["resume", "b", "--budget-tokens", "100000", "--script", "script.json", "--output", "json"];
+    let raised = place.call(&raised).json();
+    assert_eq!((&raised["status"], &raised["result"]["answer"]), (&json!("completed"), &json!("fair")), "{raised}");
+    assert_eq!(counts("b.c"), (1, json!("completed")));
+}
+
+#[test]
+fn a_workflow_that_was_cancelled_does_not_begin_again_with_its_step() {
+    let place = place(&json!({ "actions": [pay(500)], "output": "@pay.paid" }));
+    run(&place);
+    assert_eq!(place.call(&["cancel", "r.p"]).code, 0);
+    let failed = resume(&place, &["--at", "p/ok", "--approve"]);
+    let again = resume(&place, &["--retry-failed"]);
+    for result in [failed, again] {
+        let message = result["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("the workflow `pay` ended: cancelled"), "{result}");
+    }
+    assert_ne!(place.call(&["trace", "r.p.retry-1"]).code, 0, "no other run was started");
+}
+
+#[test]
 fn the_cancellation_and_the_budget_of_the_run_above_reach_the_run_of_a_step() {
     let place = place(&json!({ "budget": { "tokens": 10 }, "actions": [
         { "id": "d", "type": "loop", "name": "decide", "properties": { "id": 1 } },
@@ -155,6 +211,26 @@ fn the_cancellation_and_the_budget_of_the_run_above_reach_the_run_of_a_step() {
     place.run(&["--run-id", "c", "--input-file", "input.json"]);
     assert_eq!(place.call(&["cancel", "c"]).code, 0);
     assert_eq!(trace(&place, "c.p")["status"], "cancelled");
+}
+
+#[test]
+fn check_names_outputs_that_no_path_reads_and_takes_any_input_where_none_is_listed() {
+    let place = place(&json!({ "actions": [
+        { "id": "a", "type": "workflow", "name": "now" },
+        { "id": "b", "type": "workflow", "name": "pay v2" },
+        { "id": "c", "type": "workflow", "name": "pay v2", "outputKey": "pay_v2", "properties": { "amount": 3 } }
+    ] }));
+    for (file, name) in [("now", "now"), ("pay-v2", "pay v2")] {
+        let post = json!({ "type": "post", "properties": { "amount": "@input.amount" } });
+        let document = json!({ "name": name, "description": "Pays.", "input": { "type": "object" },
+            "definition": { "actions": [post], "output": 1 } });
+        place.json(&format!("workflows/{file}.json"), &document);
+    }
+    let checked = place.call(&["check"]);
+    let checked = checked.stdout + &checked.stderr;
+    assert!(checked.contains("`@now` is the moment: a result of that name could never be read"), "{checked}");
+    assert_eq!(checked.matches("give the step an `outputKey` of letters").count(), 1, "{checked}");
+    assert!(!checked.contains("never uses `amount`"), "{checked}");
 }
 
 #[test]
@@ -192,9 +268,9 @@ fn a_scenario_plays_the_run_of_a_step_and_its_calls() {
             "input": { "rows": [], "amount": 1 },
             "loops": { "decide": [think("__log_progress__", json!({ "message": "x" })), complete(json!({ "verdict": "fair" }))] },
             "tools": { "post": [{ "done": true }] },
-            "decisions": [{ "approve": true }],
+            "decisions": [{ "approve": true, "at": "p/ok" }],
             "expect": { "status": "completed", "answer": 500, "once": ["post"],
-                "calls": [{ "action": "decide", "at": "d" }, { "action": "pay", "at": "p" }, { "action": "post" }],
+                "calls": [{ "action": "decide", "at": "d" }, { "action": "pay", "at": "p" }, { "action": "post", "at": "post" }],
                 "steps": { "p": { "status": "completed" } } }
         }] }),
     );

@@ -80,7 +80,7 @@ pub fn refused_of_ended(chance: &mut Chance, state: &State, ending: &Ending) -> 
 }
 
 fn raise(limits: RaisedLimits) -> EventKind {
-    EventKind::LimitsRaised(LimitsRaised { limits, by: Some("ana".to_owned()) })
+    EventKind::LimitsRaised(LimitsRaised { limits, by: Some("ana".to_owned()), bound: None })
 }
 
 /// Limits above the present ones and above what is used: enough to go on for a while.

@@ -36,6 +36,9 @@ pub struct LimitsRaised {
     /// Who: the name of a token, or a user of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What the run may spend of the budget of the run that calls it, all in all: that one had its step run again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Allowance>,
 }
 
 /// Limits that replace those of the document. They have the names of the document's fields.

@@ -36,6 +36,9 @@ pub struct StepReturned {
     /// Whether its run failed for a reason outside of it, and continues when the step runs again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outage: bool,
+    /// Whether its time or its budget ended its run, which continues when it is given more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub limited: bool,
 }
 
 /// An attempt at the call of a step failed, and another one follows. Or its answer was lost, and a human decides what

@@ -82,6 +82,9 @@ impl StepsMeant {
 /// When it is for another pause, or does not say which step it is about while other steps run.
 fn pause(state: &FlowState, decided: &Decided) -> Result<u32, Refused> {
     let (last, is_paused) = (state.pauses, matches!(state.phase, Phase::Paused { .. }));
+    if let Some(busy) = busy(state, decided) {
+        return Err(Refused::new(format!("the step `{busy}` is under way with another decision: try again")));
+    }
     if !is_paused {
         if state.progress.stopping.is_some() {
             return Err(Refused::new(
@@ -110,6 +113,14 @@ fn pause(state: &FlowState, decided: &Decided) -> Result<u32, Refused> {
         }
         _ => Ok(last),
     }
+}
+
+/// The step whose run is under way, and below which the step is that is decided: its questions come back when that run waits.
+fn busy<'d>(state: &FlowState, decided: &'d Decided) -> Option<&'d str> {
+    let (own, below) = split_address(decided.at.as_deref()?);
+    below?;
+    let open = state.progress.open_at(&StepAddress::new(own))?;
+    (open.is_subrun && open.progress.is_under_way()).then_some(own)
 }
 
 /// The addresses of the steps that a decision is about: each the workflow's own.

@@ -5,14 +5,17 @@ use serde_json::Value;
 use super::advance::{Advance, StepList};
 use super::advanced;
 use super::end::{StepEnd, StepOutput};
-use super::progress::{Current, FailedRun, FlowProgress, StepChange, StepFault, StepFrame, chosen};
+use super::progress::{Current, FailedRun, FlowProgress, StepChange, StepFault, StepFrame, Stopping, chosen};
+use super::record::StepStatus;
 use super::root;
 use crate::address::StepAddress;
 use crate::budget;
 use crate::call_attempt::CallAttempt;
 use crate::effect::{Effect, Effects, Refused};
 use crate::event::{StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
-use crate::operation::{OpenStep, SettledCost};
+use crate::limit;
+use crate::operation::{OpenStep, Progress, SettledCost};
+use crate::outcome::Limit;
 use crate::state::FlowState;
 use loopctl_lang::program::flow::{FlowProgram, FlowStep, StepAction};
 
@@ -25,7 +28,8 @@ pub(super) fn returned(
     state: &mut FlowState,
     returned: StepReturned,
 ) -> Result<Effects, Refused> {
-    let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, retryable, outage, .. } = returned;
+    let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, retryable, outage, limited, .. } =
+        returned;
     let at = StepAddress::new(&at);
     let open = under_way(state, &at)?;
     if open.name != kind {
@@ -34,20 +38,26 @@ pub(super) fn returned(
     let before = open.settled;
     // What its run used so far is counted: it continues from there.
     let settled = SettledCost::of(tokens, cost_usd);
-    let failed = (outage && matches!(result, ToolResult::Failed(_)))
-        .then_some(FailedRun { round: open.repetition.round, settled });
+    let failed = FailedRun { round: open.repetition.round, settled };
+    // What a workflow has done is not done again.
+    let continues = outage || program.step_at(&at).and_then(FlowStep::subrun).is_some_and(|run| run.is_flow());
     state.counters.estimated |= estimated;
     state.counters.tool_calls_made = state.counters.tool_calls_made.saturating_add(1);
     let calls = state.counters.calls.entry(kind).or_default();
     *calls = calls.saturating_add(1);
     let spent = charge(program, state, before, tokens, cost_usd);
+    if let Some(stopping) = limit_of_the_run(program, state).filter(|_| limited) {
+        return Ok(advanced(program, state, |advance, progress| {
+            progress.stopping = progress.stopping.or(Some(stopping));
+            at_step(advance, progress, StepTarget::spent(&at, spent), &mut |_, _, _, frame| {
+                let Current::Open(open) = &mut frame.current else { return };
+                (open.progress, open.settled, open.repetition.continues) = (Progress::Held, settled, true);
+            });
+        }));
+    }
     // One step is at the address: its result, which may be large, is moved.
     let mut result = Some(result);
     Ok(advanced(program, state, |advance, progress| {
-        match failed {
-            Some(failed) => drop(progress.outages.insert(at.to_string(), failed)),
-            None => drop(progress.outages.remove(at.as_str())),
-        }
         at_step(advance, progress, StepTarget::spent(&at, spent), &mut |advance, list, step, frame| {
             let (Current::Open(open), Some(result)) = (&mut frame.current, result.take()) else { return };
             open.run_id = run_id.clone().map(String::into_boxed_str);
@@ -61,7 +71,25 @@ pub(super) fn returned(
             let end = StepEnd { tokens, answer, ..StepEnd::of(open, outcome) };
             advance.ended(list, step, frame, end);
         });
+        let has_failed = advance.changes.iter().any(|change| {
+            matches!(change, StepChange::Ended(record) if *record.at == *at && record.status == StepStatus::Failed)
+        });
+        if has_failed && continues {
+            progress.outages.insert(at.to_string(), failed);
+        } else {
+            progress.outages.remove(at.as_str());
+        }
     }))
+}
+
+/// The limit of the run itself because of which a run below it has ended: that one had what was left of it.
+fn limit_of_the_run(program: &FlowProgram, state: &FlowState) -> Option<Stopping> {
+    match (state.progress.stopping, limit::spent(program, state)) {
+        (Some(stopping @ (Stopping::Timeout | Stopping::Budget)), _) => Some(stopping),
+        (_, Some(Limit::Timeout)) => Some(Stopping::Timeout),
+        (_, Some(Limit::Budget)) => Some(Stopping::Budget),
+        _ => None,
+    }
 }
 
 /// An attempt at the call of a step failed: it is requested again.

@@ -140,9 +140,16 @@ impl StepLog {
             item: None,
             item_label: None,
             items: None,
-            waiting: waits.len(),
-            questions: waits.iter().take(MOST_QUESTIONS).map(|open| waiting::question(open, &state.header)).collect(),
+            waiting: 0,
+            questions: Vec::new(),
         };
+        // A step has several when its run has called a workflow of which several steps wait.
+        for question in waits.iter().flat_map(|open| waiting::questions(open, &state.header)) {
+            view.waiting += 1;
+            if view.questions.len() < MOST_QUESTIONS {
+                view.questions.push(question);
+            }
+        }
         let Some(at) = &self.at else {
             view.steps = all.steps(&program.steps, Some(&state.progress.root));
             return Ok(view);

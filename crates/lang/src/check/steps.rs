@@ -122,6 +122,14 @@ impl<'a> WrittenStep<'a> {
         let own = self.written.get("outputKey").and_then(Value::as_str);
         inner.chain(own.map(|key| (format!("{}/outputKey", self.at), key))).collect()
     }
+
+    /// The name of the document that it runs, where the output has it as its key, and its place.
+    pub fn name_as_key(&self, subject: &Subject<'a>) -> Option<(String, &'a str)> {
+        let name = self.written.get("name")?.as_str()?;
+        let named = subject.compiled.steps.named.get(self.at)?;
+        let is_key = named.key == name && self.written.get("outputKey").is_none();
+        is_key.then(|| (format!("{}/name", self.at), name))
+    }
 }
 
 /// The steps of a document, in their order. Those of which a part could not be read are among them.

@@ -78,7 +78,7 @@ mod tests {
             timeout_ms: None,
             budget: Allowance { tokens: Some(9), cost_usd: None },
         };
-        let raised = noted(EventKind::LimitsRaised(LimitsRaised { limits, by: ann() }));
+        let raised = noted(EventKind::LimitsRaised(LimitsRaised { limits, by: ann(), bound: None }));
         assert_eq!(raised, by("ann", AuditAction::LimitsRaised, Some("max_iterations 40, budget.tokens 9")));
         let cancelled = Cancelled { reason: Some("hunter2".to_owned()), by: ann() };
         assert_eq!(noted(EventKind::Cancelled(cancelled)), by("ann", AuditAction::Cancelled, None));

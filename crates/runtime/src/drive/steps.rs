@@ -25,6 +25,7 @@ use super::world::{Engine, World};
 use crate::drive::future::BoxFuture;
 use loopctl_engine::address::StepAddress;
 use loopctl_engine::budget;
+use loopctl_engine::continuation;
 use loopctl_engine::effect::{Effects, steps_of};
 use loopctl_engine::event::{
     Allowance, CallId, EventKind, StepLeft, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused, ToolResult,
@@ -292,12 +293,23 @@ impl<'a> Driver<'a> {
 
 /// What became of a call, as that of the step that it is.
 fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass) -> Option<EventKind> {
-    let MayPass { retryable, outage } = may_pass;
+    let MayPass { retryable, outage, limited } = may_pass;
     match performed {
         PerformedCall::Event(EventKind::ToolReturned(returned)) => {
             let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, .. } = returned;
-            let returned =
-                StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id, retryable, outage };
+            let returned = StepReturned {
+                at,
+                kind,
+                result,
+                duration_ms,
+                tokens,
+                cost_usd,
+                estimated,
+                run_id,
+                retryable,
+                outage,
+                limited,
+            };
             Some(EventKind::StepReturned(Box::new(returned)))
         }
         PerformedCall::Event(EventKind::ToolPaused(paused)) => {
@@ -315,9 +327,20 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
     let returned = |result, spent: Spent, retryable: bool| {
         let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), clock::elapsed_ms(began));
         let Spent { tokens, cost_usd, estimated } = spent;
-        let (run_id, outage) = (None, false);
-        let returned =
-            StepReturned { at, kind, result, duration_ms, tokens, cost_usd, estimated, run_id, retryable, outage };
+        let (run_id, outage, limited) = (None, false, false);
+        let returned = StepReturned {
+            at,
+            kind,
+            result,
+            duration_ms,
+            tokens,
+            cost_usd,
+            estimated,
+            run_id,
+            retryable,
+            outage,
+            limited,
+        };
         EventKind::StepReturned(Box::new(returned))
     };
     let Some(tool) = tool_at(&call.program, &call.at) else {
@@ -368,6 +391,8 @@ struct MayPass {
     retryable: bool,
     /// Whether the run then continues, and is no other one.
     outage: bool,
+    /// Whether its time or its budget ended it, and it continues with more.
+    limited: bool,
 }
 
 async fn may_pass(engine: &Engine, program: &Program, run_id: &str) -> MayPass {
@@ -375,6 +400,7 @@ async fn may_pass(engine: &Engine, program: &Program, run_id: &str) -> MayPass {
         Ok(Phase::Ended(ending)) => MayPass {
             retryable: ending.error.as_ref().is_some_and(|error| error.retryable),
             outage: subrun::may_continue(program, ending),
+            limited: program.is_flow() && continuation::limit_of(ending).is_some(),
         },
         _ => MayPass::default(),
     }

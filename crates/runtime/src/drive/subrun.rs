@@ -22,8 +22,7 @@ use crate::drive::future::BoxFuture;
 use crate::journal::{CancelRequest, RunSummary, StoreError};
 use loopctl_engine::continuation;
 use loopctl_engine::event::{
-    Allowance, CallId, Decided, EventKind, ParentCall, Retried, Started, ToolFault, ToolPaused, ToolResult,
-    ToolReturned,
+    Allowance, CallId, Decided, EventKind, ParentCall, Started, ToolFault, ToolPaused, ToolResult, ToolReturned,
 };
 use loopctl_engine::flow::{react_output, waiting_steps};
 use loopctl_engine::operation::{AskedFor, Call, OpenStep, Progress};
@@ -236,14 +235,33 @@ pub(super) fn call<'a>(
 }
 
 /// Whether a sub-run that failed continues when the step runs again that it is: a loop whose failure lies outside of it, and a
-/// workflow of which a step failed, because what it has done is not done again.
+/// workflow, because what it has done is not done again.
 pub(super) fn may_continue(program: &Program, ending: &Ending) -> bool {
-    let a_step_failed = || {
-        let of_step =
-            matches!(ending.termination, Termination::StepFailed | Termination::Rejected | Termination::FormExpired);
-        of_step && ending.status == Status::Failed
-    };
-    continuation::is_outage(ending) || (program.is_flow() && a_step_failed())
+    continuation::is_outage(ending) || program.is_flow()
+}
+
+/// How a sub-run continues that has ended, when the step runs again that it is. A workflow that a limit ended is given again
+/// what its step has, in addition to what it used. One that was cancelled, or has completed, stays as it is, and so does one
+/// for which nothing is left.
+fn again(program: &Program, state: &State, share: &SubrunShare) -> Resume {
+    let Phase::Ended(ending) = &state.phase else { return Resume::default() };
+    match (ending.status, continuation::limit_of(ending)) {
+        (Status::Failed, Some(_)) if program.is_flow() => {
+            let raised = continuation::share_again(program, state, share.time_ms, share.bound);
+            Resume { raised, ..Resume::default() }
+        }
+        (Status::Failed, _) if may_continue(program, ending) => Resume::retry(),
+        _ => Resume::default(),
+    }
+}
+
+/// What a sub-run may use when it continues.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SubrunShare {
+    /// The time in milliseconds.
+    time_ms: u64,
+    /// What is left of the budget of its caller.
+    bound: Allowance,
 }
 
 pub(super) fn reason(run_id: &str, fault: &Fault) -> String {
@@ -382,19 +400,21 @@ impl Engine {
     /// Starts a sub-run, or resumes it.
     async fn run_called(&self, request: SubrunRequest, watch: Watch<'_>) -> Result<Finished, Fault> {
         let SubrunRequest { program, start, origin, decided, continues, .. } = request;
+        let share = SubrunShare { time_ms: start.timeout_ms.unwrap_or_default(), bound: origin.bound };
+        let share = continues.then_some(share);
         match Box::pin(self.begin_from(&program, start, Some(&origin))).await? {
             Begin::New(started) => self.drive(&program, started, watch).await,
-            Begin::Same(run_id) => Box::pin(self.go_on_called(&program, &run_id, decided, continues, watch)).await,
+            Begin::Same(run_id) => Box::pin(self.go_on_called(&program, &run_id, decided, share, watch)).await,
         }
     }
 
-    /// Resumes a sub-run. `continues`: also one that failed for a reason outside of it.
+    /// Resumes a sub-run. `share`: also one that has ended, with this.
     pub(super) async fn go_on_called(
         &self,
         program: &Arc<Program>,
         run_id: &str,
         decided: Option<Decided>,
-        continues: bool,
+        share: Option<SubrunShare>,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
         loop {
@@ -407,11 +427,9 @@ impl Engine {
                 (Ok(state), Some(decided)) if !is_taken(state, decided) => Some(decided.clone()),
                 _ => None,
             };
-            let phase = state.as_ref().map(|state| &state.phase);
-            let has_failed = matches!(phase, Ok(Phase::Ended(ending)) if may_continue(program, ending));
-            let retried = (continues && has_failed).then(Retried::default);
+            let again = state.as_ref().ok().zip(share.as_ref()).map(|(state, share)| again(program, state, share));
             // The calling run was checked to have the right documents, and these are among them.
-            let resume = Resume { decided, retried, new_document: true, ..Resume::default() };
+            let resume = Resume { decided, new_document: true, ..again.unwrap_or_default() };
             match self.resumed(program, run_id, resume, watch.clone()).await {
                 Err(Fault::Store(StoreError::Driven(_))) if !watch.stop.as_ref().is_some_and(Stop::is_asked) => {
                     tokio::time::sleep(AGAIN).await;

@@ -92,7 +92,7 @@ impl Resume {
 
     /// Raises limits.
     pub fn raise(limits: RaisedLimits) -> Self {
-        Self { raised: Some(LimitsRaised { limits, by: None }), ..Self::default() }
+        Self { raised: Some(LimitsRaised { limits, ..LimitsRaised::default() }), ..Self::default() }
     }
 
     /// The same for this run, which knows who started it: a decision has all names of who decides.

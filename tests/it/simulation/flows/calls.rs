@@ -117,6 +117,7 @@ impl World<'_> {
         );
         EventKind::StepReturned(Box::new(StepReturned {
             outage: false,
+            limited: false,
             at: at.to_owned(),
             kind,
             result,

@@ -156,7 +156,7 @@ impl<'w> World<'w> {
                 let budget = Allowance { tokens, cost_usd: None };
                 let timeout_ms = Some(self.active_ms + 100_000_000);
                 let limits = RaisedLimits { timeout_ms, budget, ..RaisedLimits::default() };
-                EventKind::LimitsRaised(LimitsRaised { limits, by: None })
+                EventKind::LimitsRaised(LimitsRaised { limits, by: None, bound: None })
             }
             Termination::StepFailed | Termination::Rejected | Termination::FormExpired
                 if self.heals && !self.outside.healed =>

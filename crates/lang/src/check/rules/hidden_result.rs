@@ -19,7 +19,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             let cursor = subject.at(&format!("{}/type", step.at));
             found.extend(of_action().and_then(|key| hidden(&cursor, &key)));
         }
-        found.extend(keys.into_iter().filter_map(|(at, key)| hidden(&subject.at(&at), key)));
+        let name = step.name_as_key(subject).filter(|(_, name)| !is_decided(name));
+        found.extend(keys.into_iter().chain(name).filter_map(|(at, key)| hidden(&subject.at(&at), key)));
     }
 }
 

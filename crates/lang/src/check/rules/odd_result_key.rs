@@ -17,12 +17,22 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         for (at, key) in step.keys() {
             found.extend(odd(&subject.at(&at), key).filter(|_| !subject.is_faulty(&at)));
         }
+        if let Some((at, name)) = step.name_as_key(subject).filter(|(_, name)| !is_path(name)) {
+            let message = format!("no path can name the output of the step, whose key is `{name}`");
+            let fault = subject.at(&at).report(&RULE, message);
+            found.push(fault.help("give the step an `outputKey` of letters, digits and `_`, a letter first"));
+        }
     }
+}
+
+/// Whether a path finds a key.
+fn is_path(key: &str) -> bool {
+    as_path(&format!("@{key}")).is_some_and(|path| path.len() == 1)
 }
 
 /// What is wrong with a key at a place.
 fn odd(cursor: &Cursor<'_>, key: &str) -> Option<Diagnostic> {
-    if as_path(&format!("@{key}")).is_some_and(|path| path.len() == 1) {
+    if is_path(key) {
         return None;
     }
     if let Some(name) = key.strip_prefix('@').filter(|_| as_path(key).is_some_and(|path| path.len() == 1)) {

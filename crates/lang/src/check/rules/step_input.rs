@@ -61,6 +61,8 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, calle
     let mut missing: Vec<&str> = input.schema.required();
     missing.retain(|name| !step.properties.contains_key(*name));
     let names: HashSet<&str> = known.iter().copied().collect();
+    // A document whose `input` lists no names may read any.
+    let lists_none = named_document(step.written).is_some() && input.schema.source().get("properties").is_none();
     let strange = step.properties.keys().filter(|name| !names.contains(name.as_str()));
     for name in strange.filter(|name| !PLATFORM.contains(&name.as_str())).take(MAX_STRANGE) {
         let free = known.iter().copied().filter(|known| !step.properties.contains_key(*known));
@@ -68,7 +70,7 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, calle
         missing.retain(|missing| Some(*missing) != near);
         let cursor = subject.at(&step.property(name)).key();
         let refused = input.schema.is_closed();
-        if near.is_none() && !refused && (input.sends_all || input.schema.is_open()) {
+        if near.is_none() && !refused && (input.sends_all || lists_none || input.schema.is_open()) {
             if name == "requires_approval" {
                 let message = format!("`{name}` is sent to {called} as an input here, and nobody is asked");
                 let fault = cursor.report(&RULE, message).help(APPROVAL_OF_STEP);

@@ -9,7 +9,7 @@ use super::endings::programs;
 use crate::check::script_calls::unknown_workflows;
 use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::scenario::{Expectations, FaultPlan};
-use crate::program::flow::FlowProgram;
+use crate::program::flow::{FlowProgram, FlowStep};
 use crate::program::{Program, ToolKind, builtin};
 use crate::syntax::{quoted, token};
 
@@ -24,6 +24,15 @@ struct DocumentNames<'a> {
     steps: BTreeSet<&'a str>,
     kinds: BTreeSet<&'a str>,
     flow: Option<&'a FlowProgram>,
+    /// The workflows that it calls.
+    below: Vec<&'a FlowProgram>,
+}
+
+/// Whether a workflow has a step at an address, which may be one of a workflow that a step of it runs: `pay/post`.
+fn has_step(flow: &FlowProgram, address: &str) -> bool {
+    let Some((own, below)) = address.split_once('/') else { return flow.step_at(address).is_some() };
+    let called = flow.step_at(own).and_then(FlowStep::called).and_then(|called| called.as_flow());
+    called.is_some_and(|called| has_step(called, below))
 }
 
 impl<'a> DocumentNames<'a> {
@@ -35,10 +44,12 @@ impl<'a> DocumentNames<'a> {
             steps: BTreeSet::new(),
             kinds: BTreeSet::new(),
             flow: program.as_flow(),
+            below: Vec::new(),
         };
         for (index, part) in programs(program).into_iter().enumerate() {
             if index > 0 {
                 known.loops.insert(&part.name);
+                known.below.extend(part.as_flow());
             }
             for tool in part.all_tools() {
                 known.tools.insert(&tool.name);
@@ -149,7 +160,9 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
                 );
             }
             if let Some(address) = &decision.at {
-                report.step(address, &known, value(format!("{at}/decisions/{number}/at"), "step"));
+                if !known.flow.is_some_and(|flow| has_step(flow, address)) {
+                    report.step(address, &known, value(format!("{at}/decisions/{number}/at"), "step"));
+                }
             }
         }
         if let Some(FaultPlan::Listed(faults)) = &scenario.faults {
@@ -191,7 +204,10 @@ fn expected(report: &mut NameReport<'_, '_>, known: &DocumentNames<'_>, expect: 
             report.name(name, &called, value(format!("{at}/calls/{index}/action"), "tool or step"));
         }
         if let Some(address) = &call.at {
-            report.step(address, known, value(format!("{at}/calls/{index}/at"), "step"));
+            // The calls of a run below have the addresses that they have in it.
+            if !known.below.iter().any(|flow| flow.step_at(address).is_some()) {
+                report.step(address, known, value(format!("{at}/calls/{index}/at"), "step"));
+            }
         }
     }
     for (index, never) in expect.never.iter().enumerate() {
