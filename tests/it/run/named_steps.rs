@@ -121,6 +121,10 @@ fn what_the_run_of_a_step_asks_is_asked_of_the_run_above_with_both_addresses() {
     let (ran, result) = run(&place);
     let step = &result["pause"]["steps"][0];
     assert_eq!((ran.code, &step["at"], &step["question"]), (3, &json!("p/ok"), &json!("Pay 500?")), "{ran:#?}");
+    let view = place.call(&["trace", "r", "--at", "p", "--format", "json"]).json();
+    let asked = &view["questions"][0];
+    assert_eq!((&asked["at"], &asked["hash"], &view["waiting"]), (&json!("p/ok"), &step["hash"], &json!(1)), "{view}");
+    assert!(step["hash"].is_string(), "{step}");
     let refused = resume(&place, &["--at", "p/ok", "--deny"]);
     assert_eq!((&refused["status"], &refused["error"]["step"]), (&json!("failed"), &json!("p")), "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("the workflow `pay` ended: rejected"), "{refused}");
