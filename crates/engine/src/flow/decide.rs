@@ -83,7 +83,9 @@ impl StepsMeant {
 fn pause(state: &FlowState, decided: &Decided) -> Result<u32, Refused> {
     let (last, is_paused) = (state.pauses, matches!(state.phase, Phase::Paused { .. }));
     if let Some(busy) = busy(state, decided) {
-        return Err(Refused::new(format!("the step `{busy}` is under way with another decision: try again")));
+        return Err(Refused::new(format!(
+            "the step `{busy}` is under way, and what its run asks now is not known yet: try again"
+        )));
     }
     if !is_paused {
         if state.progress.stopping.is_some() {

@@ -267,7 +267,7 @@ impl JsonSchema for Step {
             )
         });
         let named =
-            named_step::branches(&mut |about, kind, values, required| branch(generator, about, kind, values, required));
+            named_step::branches(|about, kind, values, required| branch(generator, about, kind, values, required));
         let waits = wait::forms(generator).map(|StepForm { word, about, properties }| {
             let kind = json!({ "const": word, "type": "string", "description": about });
             branch(generator, about, &kind, &properties.to_value(), &["type"])
