@@ -18,6 +18,8 @@ use crate::trace::{Look, Redaction, RunResult, Shown, Tone, escape, events, resu
 /// The most lines of a terminal that an answer takes, and those that are shown of a longer one.
 const MOST_ANSWER_LINES: usize = 100;
 const SHOWN_ANSWER_LINES: usize = 60;
+/// The most columns that a tab takes.
+const TAB_COLUMNS: usize = 8;
 
 /// For whom the output is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -91,8 +93,8 @@ fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextComma
         let text = surface.harmless(text.trim_end_matches('\n'));
         if surface.out_terminal {
             surface.say(&rule("answer", &surface.err));
-            // What can't be shown later is shown whole.
-            match beginning(&text, surface.out.width).filter(|_| next.lasts) {
+            // It is cut only where it can be shown later, and where the person who reads it also reads that.
+            match beginning(&text, surface.out.width).filter(|_| next.lasts && surface.err_terminal) {
                 None => surface.print(&format!("{}\n", in_words(&text, surface.out.width)))?,
                 Some(shown) => {
                     surface.print(&format!("{}…\n", in_words(shown, surface.out.width)))?;
@@ -121,9 +123,7 @@ fn beginning(text: &str, width: usize) -> Option<&str> {
     for line in text.split_inclusive('\n') {
         let lines = lines_of(line.trim_end_matches('\n'), width);
         if lines > left {
-            let most = left.saturating_mul(width);
-            let part = line.char_indices().nth(most).map_or(line.len(), |(at, _)| at);
-            end += if left > 0 { part } else { 0 };
+            end += fitting(line, left.saturating_mul(width)).len();
             break;
         }
         left -= lines;
@@ -134,7 +134,22 @@ fn beginning(text: &str, width: usize) -> Option<&str> {
 
 /// The lines of a terminal that a line takes.
 fn lines_of(line: &str, width: usize) -> usize {
-    line.width().div_ceil(width).max(1)
+    columns_of(line).div_ceil(width).max(1)
+}
+
+/// The columns of a terminal that a text takes.
+fn columns_of(text: &str) -> usize {
+    text.width() + text.matches('\t').count() * (TAB_COLUMNS - "\t".width())
+}
+
+/// The most of a line that takes no more than these columns.
+fn fitting(line: &str, mut columns: usize) -> &str {
+    let is_over = |c: char| {
+        let left = columns.checked_sub(columns_of(c.encode_utf8(&mut [0; 4])));
+        columns = left.unwrap_or_default();
+        left.is_none()
+    };
+    line.find(is_over).and_then(|end| line.get(..end)).unwrap_or(line)
 }
 
 /// What follows the beginning of a long answer: how long it is, and the command that shows all of it.

@@ -62,6 +62,11 @@ impl RetryCommand {
         if self.many.is_confirmed("retried", &found, surface)? {
             for run in &found.runs {
                 let run_id = run.run_id.as_str();
+                // Those before it took their time.
+                if !journal.find(run_id).await?.is_some_and(|now| now.is_unchanged(run)) {
+                    results.add(run_id.to_owned(), Err("it has continued since it was listed".to_owned()));
+                    continue;
+                }
                 let done = self.resumable.resume_one(run_id, retry(), &journal, &place).await;
                 let done = match done {
                     Ok(Status::Failed) => Err("it failed again".to_owned()),

@@ -68,8 +68,10 @@ impl TokenCommand {
             Some(TokenTask::Revoke(revoke)) => return revoke.perform(surface),
             None => {}
         }
-        if self.org.is_some() && self.org.as_deref() != Some(ALL_ORGS) && self.scope.contains(&TokenScope::Admin) {
-            return Err(CommandError::usage("the scope admin is for all organisations: leave out --org"));
+        let of_one_org = self.org.as_deref().is_some_and(|org| org != ALL_ORGS);
+        if let Some(scope) = self.scope.iter().find(|scope| scope.is_for_all_orgs()).filter(|_| of_one_org) {
+            let scope = scope.name();
+            return Err(CommandError::usage(format!("the scope {scope} is for all organisations: leave out --org")));
         }
         let token = authorizer::new_token().map_err(CommandError::usage)?;
         let mut entry = json!({ "name": self.name, "hash": authorizer::hash_text(&token), "scopes": self.scope });

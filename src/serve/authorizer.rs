@@ -241,10 +241,11 @@ impl Authorizer {
             if org.as_deref().is_some_and(|org| !is_org(org)) {
                 return refuse("has an `org` with other signs than letters, digits, `_`, `-` and `.`, or more than 64");
             }
-            if is_admin && org.is_some() {
-                return refuse(
-                    "has the scope admin, which is for all organisations, and an `org`: leave one of them out",
-                );
+            if let Some(scope) = token.scopes.iter().find(|scope| scope.is_for_all_orgs()).filter(|_| org.is_some()) {
+                return refuse(&format!(
+                    "has the scope {}, which is for all organisations, and an `org`: leave one of them out",
+                    scope.name()
+                ));
             }
             if token.scopes.is_empty() {
                 return refuse(
@@ -295,6 +296,19 @@ impl Authorizer {
         unknown.map(|(token, scope)| (token, scope.name())).collect()
     }
 
+    /// The names of the tokens of no organisation that read, but not `/metrics` and `/workers`, because other tokens are of an
+    /// organisation: see [`Authorizer::may_see_all`].
+    pub fn kept_from_metrics(&self) -> Vec<&str> {
+        if self.holders.iter().all(|holder| holder.org.is_none()) {
+            return Vec::new();
+        }
+        let reads = |holder: &&Holder| {
+            let sees = holder.of_all_orgs || holder.scopes.contains(&TokenScope::Metrics);
+            holder.org.is_none() && !sees && holder.scopes.contains(&TokenScope::Read)
+        };
+        self.holders.iter().filter(reads).map(|holder| &*holder.name).collect()
+    }
+
     /// The number of organisations that have tokens; tokens without an organisation count as one.
     pub fn orgs(&self) -> usize {
         self.holders.iter().map(|holder| &holder.org).collect::<BTreeSet<_>>().len()
@@ -340,17 +354,19 @@ impl Authorizer {
     }
 
     /// Checks that a caller who was admitted would be now, for the same runs: while a stream is open, its token may expire, or be
-    /// none of the server's any more.
+    /// none of the server's any more. Returns the caller with the scopes of now.
     ///
     /// # Errors
     /// 401 or 403.
-    pub fn check_again(&self, caller: &Caller, any: &[TokenScope], now_ms: i64) -> Result<(), ProblemDetails> {
-        let Some(hash) = &caller.hash else { return if self.is_open() { Ok(()) } else { Err(unknown()) } };
+    pub fn check_again(&self, caller: &Caller, any: &[TokenScope], now_ms: i64) -> Result<Caller, ProblemDetails> {
+        let Some(hash) = &caller.hash else {
+            return if self.is_open() { Ok(caller.clone()) } else { Err(unknown()) };
+        };
         let holder = self.holders.iter().find(|holder| holder.hash == *hash).ok_or_else(unknown)?;
         let named = caller.org.as_deref().filter(|_| caller.reach == OrgReach::Chosen);
         let now = holder.caller(named, now_ms)?;
         now.needs_one(any)?;
-        if now.seen_org() == caller.seen_org() { Ok(()) } else { Err(unknown()) }
+        if now.seen_org() == caller.seen_org() { Ok(now) } else { Err(unknown()) }
     }
 
     /// What the tokens of this name, for this organisation, may decide about in the runs of a loop; none when no such token

@@ -17,7 +17,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use super::app::App;
 use super::authorizer::{Caller, NotIdentified};
 use super::connections::{PeerAddress, Requests};
-use super::problem::{ProblemDetails, ShownCode};
+use super::problem::{ItemizedResult, ProblemDetails, ShownCode};
 use super::quotas::Owner;
 use crate::drive::clock;
 use crate::language::serving::TokenScope;
@@ -312,10 +312,16 @@ pub async fn admitted(
         app.quotas.sent(&owner, usize::try_from(length).unwrap_or(usize::MAX));
     }
     let response = next.run(request).await;
-    // The token may have ended while the answer waited for a run: it then shows nothing of it. What was asked for is done.
-    if let Err(mut problem) = app.served().authorizer.check_again(&caller, scopes, clock::wall_ms()) {
-        problem.detail =
-            format!("{}. The request was carried out before: ask for its run with another token", problem.detail);
+    // The token may have ended while the answer waited for a run: it then shows nothing of it. What was asked for is done. Who
+    // decided about many things learns with which it was done.
+    let is_itemized = response.extensions().get::<ItemizedResult>().is_some();
+    if let Err(mut problem) = app.served().authorizer.check_again(&caller, scopes, clock::wall_ms())
+        && !is_itemized
+    {
+        if response.status().is_success() {
+            problem.detail =
+                format!("{}. The request was carried out before: ask for its run with another token", problem.detail);
+        }
         return Err(problem);
     }
     Ok(if app.quotas.counts_bytes() { counted(&app, owner, response) } else { response })

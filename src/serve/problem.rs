@@ -18,6 +18,8 @@ use crate::trace::escape;
 pub const TOO_MANY_CONNECTIONS: &str = "too_many_connections";
 /// The token that a run was started with is not taken any more.
 pub const STARTER_IS_GONE: &str = "starter_is_gone";
+/// The folder has changed the document of the run, and it is not said which text counts.
+pub const DOCUMENT_CHANGED: &str = "document_changed";
 /// The server has no connection left; this connection is closed after the response.
 pub const NO_CONNECTION_LEFT: &str = "no_connection_left";
 
@@ -31,7 +33,8 @@ pub struct ProblemDetails {
     pub status: StatusCode,
     /// Always `about:blank`: the code says what happened.
     #[serde(rename = "type")]
-    kind: &'static str,
+    #[schemars(with = "String")]
+    kind: BlankType,
     /// The HTTP status in words.
     title: &'static str,
     /// The HTTP status as a number.
@@ -56,6 +59,20 @@ pub struct ProblemDetails {
     #[serde(skip)]
     #[schemars(skip)]
     pub retry_after: Option<u32>,
+}
+
+/// A response that says what was done with each of many things: its route stops by itself when the caller's token ends.
+#[derive(Debug, Clone, Copy)]
+pub struct ItemizedResult;
+
+/// The type of every problem: it takes no room in what is returned.
+#[derive(Debug, Clone, Copy)]
+struct BlankType;
+
+impl Serialize for BlankType {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("about:blank")
+    }
 }
 
 /// The code of a problem that a response shows as a page, for the log and the metrics.
@@ -91,7 +108,7 @@ impl ProblemDetails {
         let detail = lines(&detail.into());
         Self {
             status,
-            kind: "about:blank",
+            kind: BlankType,
             title,
             number: status.as_u16(),
             code,

@@ -12,6 +12,7 @@ use super::folder::Folder;
 use super::folder_files::FolderFiles;
 use super::live_folder::{LiveFolder, ReloadFault};
 use super::run_store;
+use super::token_notices;
 use super::worker_folders::short;
 use crate::drive::{clock, requirements};
 
@@ -33,6 +34,7 @@ pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), S
         Ok(served) => {
             let (digest, loops) = (served.folder.digest.clone(), served.folder.loops.len());
             app.runs.replace_folder(served);
+            token_notices::of_folder(&app.served());
             if let Err(fault) =
                 app.runs.journal.introduce(&digest, address.map(|address| address.to_string()).as_deref()).await
             {

@@ -10,7 +10,7 @@ use super::authorizer::{Caller, OrgReach};
 use super::compile_pool::CompilePool;
 use super::folder::{Folder, ServedLoop};
 use super::live_folder::{CurrentFolder, LiveFolder};
-use super::problem::ProblemDetails;
+use super::problem::{DOCUMENT_CHANGED, ProblemDetails};
 use super::program_cache::ProgramCache;
 use crate::diagnostic::Source;
 use crate::drive::engine::Engine;
@@ -60,6 +60,8 @@ pub struct FoldedRun {
 pub struct DecidedRun {
     /// Its row.
     pub row: RunSummary,
+    /// Whether the decision is about the run as the row shows it, and about no later end.
+    pub as_listed: bool,
     read: Option<FollowedRun>,
 }
 
@@ -74,7 +76,12 @@ pub struct FollowedRun {
 impl DecidedRun {
     /// A run of which nothing but its row is read yet.
     pub fn new(row: RunSummary) -> Self {
-        Self { row, read: None }
+        Self { row, as_listed: false, read: None }
+    }
+
+    /// A run of a list: the decision is refused once the run has continued since.
+    pub fn of_list(row: RunSummary) -> Self {
+        Self { as_listed: true, ..Self::new(row) }
     }
 
     /// What was read of it, if anything was: it is read again after that.
@@ -193,7 +200,7 @@ impl RunStore {
     /// # Errors
     /// When its journal can't be read, or its events do not fit together.
     pub async fn read<'r>(&self, run: &'r mut DecidedRun) -> Result<&'r mut FollowedRun, Fault> {
-        let DecidedRun { row, read } = run;
+        let DecidedRun { row, read, .. } = run;
         match read {
             Some(read) => Ok(read),
             None => {
@@ -284,7 +291,7 @@ impl RunStore {
         let Some(offered) = offered.filter(|_| new_document != Some(false)) else { return Ok(recorded) };
         match (fold::same_document(&offered.program, events), new_document) {
             (Err(Fault::Changed { file }), None) => Err(ProblemDetails::conflict(
-                "document_changed",
+                DOCUMENT_CHANGED,
                 format!(
                     "{file} has changed since the run started: send `\"new_document\": true` to continue with the new text, \
                      or `\"new_document\": false` to continue with the recorded one"

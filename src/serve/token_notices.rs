@@ -1,4 +1,5 @@
-//! Says in the log which tokens expire soon, and which scopes of tokens name no loop of the folder.
+//! Says in the log which tokens expire soon, which scopes of tokens name no loop of the folder, and which tokens do not read the
+//! metrics.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -7,18 +8,29 @@ use futures_util::FutureExt as _;
 
 use super::app::App;
 use super::authorizer::ExpiringToken;
+use super::live_folder::LiveFolder;
 use crate::drive::clock;
 use crate::trace::units::rfc3339;
 
 /// The interval of the looks: who reads a day of the log finds each token.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Looks now, and from then on twice a day.
-pub fn watch(app: &Arc<App>) {
-    let served = app.served();
+/// Says what is to be known of the tokens of a folder that is served from now on.
+pub fn of_folder(served: &LiveFolder) {
+    for token in served.authorizer.kept_from_metrics() {
+        tracing::warn!(
+            token,
+            "the token does not read /metrics and /workers, because other tokens have an `org`: give it the scope `metrics`"
+        );
+    }
     for (token, scope) in served.authorizer.scopes_of_other_loops(|name| served.folder.loops.contains_key(name)) {
         tracing::warn!(token, scope, "the scope of a token names no loop of the folder");
     }
+}
+
+/// Looks now, and from then on twice a day.
+pub fn watch(app: &Arc<App>) {
+    of_folder(&app.served());
     let app: Weak<App> = Arc::downgrade(app);
     tokio::spawn(
         async move {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::engine::event::ToolFault;
-use crate::engine::flow::record::StepRecord;
+use crate::engine::flow::record::{StepRecord, StepStatus};
 use crate::engine::notice::Notice;
 use crate::engine::record::TraceEntry;
 use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
@@ -28,6 +28,8 @@ pub struct Story {
     open: Vec<(String, Value)>,
     /// The refusals that were shown.
     refusals: ShownRefusals,
+    /// The steps of items under way that failed.
+    failed_steps: Vec<String>,
     /// Whether several calls were under way in this turn, so that observations must name their call.
     several: bool,
     /// Whether an iteration was already shown: a blank line separates the next one from it.
@@ -44,6 +46,7 @@ impl Story {
             redact,
             open: Vec::new(),
             refusals: ShownRefusals::default(),
+            failed_steps: Vec::new(),
             several: false,
             any_shown: false,
             headed: false,
@@ -79,11 +82,7 @@ impl Story {
                 self.pieces.header(loop_name, facts, &objective)
             }
             Notice::RunResumed { run_id, loop_name, iterations } => {
-                let before = match iterations {
-                    0 => "resumed".to_owned(),
-                    before => format!("resumed after {}", plural(*before, "iteration")),
-                };
-                self.pieces.header(loop_name, &[run_id, &before], "")
+                self.pieces.header(loop_name, &[run_id, &resumed_after(*iterations)], "")
             }
             Notice::ModelRetried { attempt, reason, delay_ms, .. } => {
                 let wait = duration(*delay_ms);
@@ -114,17 +113,11 @@ impl Story {
                 gap.to_owned() + &self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
             }
             Notice::StepStarted { at, kind, action_input } => self.step_started(at, kind, action_input),
-            Notice::StepEnded { record } => {
-                self.any_shown = true;
-                // A step of an item is a part of it: the item says what came of all of them.
-                match record.at.contains('.') {
-                    true => String::new(),
-                    false => step_line(&self.pieces, &shown_step(without_attempts(record), &self.redact)),
-                }
-            }
+            Notice::StepEnded { record } => self.step_ended(record),
             Notice::ItemEnded { at, row } => {
                 self.any_shown = true;
-                item_line(&self.pieces, at, &shown_row((**row).clone(), &self.redact))
+                let failed = self.failed_step(at).filter(|_| row.status == StepStatus::Failed);
+                item_line(&self.pieces, failed.as_deref().unwrap_or(at), &shown_row((**row).clone(), &self.redact))
             }
             Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
             Notice::Observed { entry, .. } => {
@@ -171,6 +164,22 @@ impl Story {
         }
     }
 
+    /// The last step of an item that failed. The item has ended: its steps are forgotten.
+    fn failed_step(&mut self, at: &str) -> Option<String> {
+        let is_of_item = |step: &mut String| step.strip_prefix(at).is_some_and(|rest| rest.starts_with('.'));
+        self.failed_steps.extract_if(.., is_of_item).last()
+    }
+
+    /// A step of an item is a part of it: the item says what came of all of them.
+    fn step_ended(&mut self, record: &StepRecord) -> String {
+        self.any_shown = true;
+        if record.at.contains('.') {
+            self.failed_steps.extend((record.status == StepStatus::Failed).then(|| record.at.clone()));
+            return String::new();
+        }
+        step_line(&self.pieces, &shown_step(without_attempts(record), &self.redact))
+    }
+
     /// The steps of items are shown when they end: many of them run beside each other.
     fn step_started(&mut self, at: &str, kind: &str, input: &Value) -> String {
         if at.contains('.') {
@@ -214,6 +223,14 @@ impl Story {
 fn is_shown_otherwise(action: &str) -> bool {
     // The end is shown as the answer, progress as progress, and a question as the pause.
     matches!(action, COMPLETE | LOG_PROGRESS | PAUSE_FOR_HUMAN)
+}
+
+/// Where a run continues.
+fn resumed_after(iterations: u32) -> String {
+    match iterations {
+        0 => "resumed".to_owned(),
+        before => format!("resumed after {}", plural(before, "iteration")),
+    }
 }
 
 /// The record of a step without its attempts, which were shown when they failed.
@@ -389,8 +406,10 @@ mod tests {
             run_id: None,
             usage: None,
             items: None,
+            case: None,
             error: None,
             attempts: Vec::new(),
+            list: Box::default(),
         };
         let item = |index: u32, status, item: Value, output: Option<Value>, error: Option<&str>| Notice::ItemEnded {
             at: format!("each.{index}"),

@@ -73,7 +73,7 @@ impl CoverageMap {
             file: Arc::clone(&file),
             root: root.unwrap_or_default().to_owned(),
             tools: declared(&document, &layout),
-            steps: program.as_flow().map(|flow| placed(flow)).unwrap_or_default(),
+            steps: program.as_flow().map(placed).unwrap_or_default(),
             layout,
         };
         let places: Vec<(String, String)> =

@@ -2,6 +2,7 @@
 // decision of its own, bound to what its row showed.
 
 import { button, field } from "./decide.js";
+import { stoppedBy } from "./said.js";
 import { count, el, exact, exactText, fill, plain } from "./text.js";
 
 /** From this number of approvals on, they are a table. */
@@ -83,28 +84,29 @@ const decided = (question, approved, comment) => ({ at: question.at, approved, h
   ...(comment && (!approved || question.action === "PbotApproval") ? { comment } : {}) });
 
 /** Decides about the rows that are ticked, in one request; each has its own result. */
-async function decide(part, approved) {
+async function decide(part, approved, ways) {
   const chosen = part.questions.filter((question) => part.keep.has(question.at));
   const outcome = (at, text) => fill(part.querySelector(`tr[data-at="${CSS.escape(at)}"] .outcome`) || el("i", {}), text);
   if (!chosen.length) return fill(part.says, "Tick the rows first.");
   const buttons = [...part.querySelectorAll("button")];
   for (const one of buttons) one.disabled = true;
   part.busy = true;
-  let [taken, left] = [0, ""];
+  let [taken, left, more] = [0, "", []];
   for (let from = 0; from < chosen.length && !left; from += MOST_DECISIONS) {
     const some = chosen.slice(from, from + MOST_DECISIONS);
     fill(part.says, from ? `${from} of ${chosen.length} decided` : `${count(some.length, "decision")}…`);
-    const result = await part.post(some.map((question) => decided(question, approved, part.comment.value.trim())));
+    const result = await part.post(some.map((question) => decided(question, approved, part.comment.value.trim())), ways);
     if (result.why) { left = result.why; break; }
     for (const at of result.taken) { outcome(at, approved ? "approved" : "denied"); part.keep.delete(at); }
     for (const { at, detail } of result.refused) outcome(at, detail);
     taken += result.taken.length;
-    if (result.stopped) left = `a share is used up (${result.stopped}): the others were not tried`;
+    if (result.stopped) left = `the others were not tried: ${stoppedBy(result.stopped)}`;
+    if (result.changed) more = result.changed((ways) => decide(part, approved, ways));
   }
   const refused = chosen.length - taken;
   const why = left || (refused ? `${refused} refused: the rows say why` : "");
   part.note = `${count(taken, "decision")} taken${why ? `, ${why}` : ""}`;
-  fill(part.says, part.note);
+  fill(part.says, part.note, more);
   part.busy = false;
   // What was said about these is not said about the next ones.
   if (!refused) part.comment.value = "";

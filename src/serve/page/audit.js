@@ -14,7 +14,7 @@ const words = (action) => action.replaceAll("_", " ");
 
 function row(line) {
   const times = Number(plain(line.times));
-  return el("tr", {}, el("td", {}, ago(line.at)), el("td", {}, words(line.action), times > 1 ? el("span", { class: "meta" }, ` ${times} times`) : []),
+  return el("tr", {}, el("td", { class: "short" }, ago(line.at)), el("td", {}, words(line.action), times > 1 ? el("span", { class: "meta" }, ` ${times} times`) : []),
     el("td", {}, line.by ? el("a", { class: "link", href: whatWasDone({ token: line.by }) }, line.by) : ""), el("td", {}, line.loop || ""),
     el("td", {}, line.agent_run_id ? el("a", { class: "link id", href: `#${encodeURIComponent(line.agent_run_id)}` }, line.agent_run_id) : ""),
     el("td", { class: "long" }, [line.detail, line.org && `organisation ${line.org}`].filter(Boolean).join(" · ")));

@@ -4,7 +4,7 @@ import { confirm } from "./acts.js";
 import { button } from "./decide.js";
 import { TIMES, moment } from "./place.js";
 import { ask, because } from "./server.js";
-import { changed, say } from "./said.js";
+import { changed, say, stoppedBy } from "./said.js";
 import { count, el, fill } from "./text.js";
 
 const CANCEL = { action: "cancel", verb: "Cancel", done: "cancelled", kind: "bad",
@@ -35,7 +35,7 @@ function report(says, { done, failed, stopped }, { done: word }) {
   const reasons = failed.slice(0, MOST_REASONS).map((one) => el("li", {},
     el("a", { class: "link id", href: `#${encodeURIComponent(one.agent_run_id)}` }, one.agent_run_id), `: ${one.detail}`));
   fill(says, el("p", { role: "status" }, `${count(done.length, "run")} ${word}${failed.length ? `, ${failed.length} left as they are:` : "."}`,
-    stopped ? ` A share is used up (${stopped}): the runs after these were not tried.` : ""),
+    stopped ? ` The runs after these were not tried: ${stoppedBy(stopped)}.` : ""),
   reasons.length ? el("ul", { class: "faults" }, reasons) : [],
   failed.length > reasons.length ? el("p", { class: "meta" }, `and ${failed.length - reasons.length} more`) : []);
 }
@@ -48,7 +48,8 @@ async function start(filters, of, says) {
     const what = `${of.verb} ${count(done.length, "run")}`;
     return confirm({ title: `${what}?`, kind: of.kind, verb: what, keep: "Leave them",
       note: of.action === "cancel" ? "Why (the traces keep it)" : "", text: `${of.text}${some}` }, async (reason) => {
-      report(says, await send(filters, of, reason ? { reason } : {}), of);
+      // These runs, and none that matches since.
+      report(says, await send(filters, of, { runs: done, ...(reason ? { reason } : {}) }), of);
       changed();
     });
   } catch (why) {

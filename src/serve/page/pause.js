@@ -56,10 +56,27 @@ function sender(run, number, fault, settle) {
   return send;
 }
 
+/** The ways after a refusal because the folder has changed the document of the run since it started. By the new text a step may
+ * ask something else: the run takes it, and its steps are looked at again. `resend` decides by the recorded one. */
+function texts(run, resend) {
+  const fault = el("span", { class: "fault" });
+  const look = async () => {
+    try {
+      await ask(of(run.id, "resume?async=true"), { method: "POST", body: '{"resume":true,"new_document":true}' });
+      fill(fault, "The run has the new text: look at what it asks now, and decide.");
+      changed();
+    } catch (why) {
+      fill(fault, because(why));
+    }
+  };
+  return [changes(run), button("With the new text", "", look), button("With the recorded text", "", resend), fault];
+}
+
 /** Sends several decisions about steps, and gives what became of each, or why none was taken. */
-const together = (run) => async (decisions) => {
+const together = (run) => async (decisions, more = {}) => {
   try {
-    const result = await (await ask(`approvals/${encodeURIComponent(run.id)}`, { method: "POST", body: JSON.stringify({ decisions }) })).json();
+    const result = await (await ask(`approvals/${encodeURIComponent(run.id)}`, { method: "POST", body: JSON.stringify({ decisions, ...more }) })).json();
+    if (result.refused.some((one) => one.code === "document_changed")) result.changed = (decide) => texts(run, () => decide({ new_document: false }));
     if (result.taken.length) say(result.taken.length > 1 ? "Your decisions were taken." : "Your decision was taken.");
     changed();
     return result;
@@ -70,6 +87,17 @@ const together = (run) => async (decisions) => {
 
 /** What sends a decision about a step, or several. */
 export const poster = (run) => Object.assign(alone(run), { all: together(run) });
+
+/** What sends a decision about a step by the recorded text of the document, and the ways to choose the text. */
+function choice(run, kind, at, body) {
+  const part = el("span", {}, texts(run, async () => {
+    // The body of a form is the form: the decision is sent with its answer.
+    const sent = kind === "form" ? JSON.stringify({ answer: body, at }) : body;
+    const why = await alone(run)(kind === "form" ? "resume" : kind, at, sent.replace(/\}$/, ',"new_document":false}'));
+    fill(part, why || "Your decision was taken.");
+  }));
+  return part;
+}
 
 /** Sends a decision about a step. Another decision of the run may be under way: then it is sent again. */
 const alone = (run) => async (kind, at, body, atFields) => {
@@ -84,6 +112,7 @@ const alone = (run) => async (kind, at, body, atFields) => {
     } catch (why) {
       const other = why.code === "run_driven";
       if (atFields && why.fields) return atFields(why.fields);
+      if (why.code === "document_changed") return [because(why), choice(run, kind, at, body)];
       if (other && tries < MOST_TRIES) await new Promise((go) => setTimeout(go, TRY_AGAIN_MS));
       else return other ? "Other steps of the run are under way: try again when they have ended or wait." : because(why);
     }

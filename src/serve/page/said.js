@@ -19,6 +19,10 @@ export const note = (text) => {
   if (Date.now() >= until) put(text);
 };
 
+/** Why a request of many parts ended early, by its code. */
+export const stoppedBy = (code) => (["unauthorized", "token_expired", "forbidden"].includes(code)
+  ? `the token has expired, was revoked or may not do this any more (${code})` : `a share is used up (${code})`);
+
 /** The event after which the lists are looked up at once. */
 export const CHANGED = "loopctl-changed";
 export const changed = () => document.dispatchEvent(new Event(CHANGED));

@@ -26,7 +26,9 @@ export async function ask(target, options = {}) {
   const answer = await fetch(target, { ...options, headers, cache: "no-store", credentials: "omit" });
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
-  if (answer.status === 401) throw wanted(problem.code === "token_expired" ? problem.detail : "The server does not know this token.");
+  // What the server says of a token that it does not know is for programs, unless it carried the request out.
+  const isSaid = problem.code === "token_expired" || problem.detail?.includes("carried out");
+  if (answer.status === 401) throw wanted(isSaid ? problem.detail : "The server does not know this token.");
   const why = new Refused(problem.detail || `the server answered ${answer.status}`);
   why.code = problem.code;
   why.status = answer.status;

@@ -16,16 +16,18 @@ use serde_json::{Map, Value};
 
 use super::status::with_location;
 use super::step_decision::{ApprovalRequest, check_data};
+use crate::drive::clock;
 use crate::drive::engine::Resume;
 use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::engine::event::{Decided, DecisionRights};
 use crate::engine::outcome::Status;
+use crate::language::serving::TokenScope;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::problem::ProblemDetails;
+use crate::serve::problem::{DOCUMENT_CHANGED, ItemizedResult, ProblemDetails};
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId, json};
-use crate::serve::run_store::DecidedRun;
+use crate::serve::run_store::{DecidedRun, FollowedRun, ProgramOfRun};
 
 /// The most decisions of a request.
 const MAX_DECISIONS: usize = 500;
@@ -41,6 +43,9 @@ pub struct ApprovalsRequest {
     /// One for each step, in the order in which they are taken.
     #[schemars(length(min = 1, max = 500))]
     pub decisions: Vec<StepApproval>,
+    /// If the document has changed since the run started: `true` continues with the new one, `false` with the recorded one.
+    #[serde(default)]
+    pub new_document: Option<bool>,
 }
 
 /// A decision about one step.
@@ -76,7 +81,8 @@ pub struct ApprovalsResult {
     pub taken: Vec<String>,
     /// The decisions that were not taken.
     pub refused: Vec<RefusedApproval>,
-    /// The code of the share that was used up: the decisions after that were not tried. Send them again later.
+    /// The code of what ended the request early: a share was used up, or the token has expired or was revoked. The decisions after
+    /// that were not tried. Send them again later, or with another token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<&'static str>,
 }
@@ -115,7 +121,7 @@ impl ApprovalsRequest {
 impl StepApproval {
     fn decided(self, caller: &Caller, rights: DecisionRights) -> Result<Option<Decided>, ProblemDetails> {
         let Self { at, approved, comment, data, hash } = self;
-        let plain = ApprovalRequest { approved, comment, comments: None, data, hash, pause: None };
+        let plain = ApprovalRequest { approved, comment, data, hash, ..ApprovalRequest::default() };
         let decision = WrittenDecision { at: Some(at), ..plain.decision()? };
         decision.read(DecisionSyntax::Fields, caller.name.clone(), rights).map_err(ProblemDetails::bad_request)
     }
@@ -129,18 +135,27 @@ pub async fn approvals(
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
     let row = app.runs.find(&caller, &run_id).await?;
-    let rights = caller.rights(&row.loop_name)?;
+    caller.rights(&row.loop_name)?;
     let asked: ApprovalsRequest = request::body(&body)?;
     asked.check()?;
     app.scheduler.accepts_runs()?;
     if row.status == Status::Quarantined {
         return Err(ProblemDetails::quarantined(&run_id));
     }
+    let mut run =
+        ApprovedRun { run: DecidedRun::new(row), new_document: asked.new_document, in_doubt: true, changed: None };
     let (mut taken, mut refused, mut stopped) = (Vec::new(), Vec::new(), None);
-    let mut run = DecidedRun::new(row);
     for decision in asked.decisions {
+        // Many decisions take a while: each is taken from a caller who may decide now.
+        let now = match still(&app, &caller, &run.run.row.loop_name) {
+            Ok(now) => now,
+            Err(problem) => {
+                stopped = Some(problem.code);
+                break;
+            }
+        };
         let at = decision.at.clone();
-        match decide(&app, &caller, rights, &mut run, decision).await {
+        match run.decide(&app, &now, decision).await {
             Ok(()) => taken.push(at),
             Err(problem) if problem.status == StatusCode::TOO_MANY_REQUESTS => {
                 stopped = Some(problem.code);
@@ -153,31 +168,88 @@ pub async fn approvals(
     let status = app.runs.journal.find(&run_id).await?.map_or(Status::Running, |run| run.status);
     let result =
         ApprovalsResult { run_id: run_id.clone(), agent_run_id: run_id.clone(), status, taken, refused, stopped };
-    Ok(with_location(json(StatusCode::OK, &result), &run_id))
+    let mut response = with_location(json(StatusCode::OK, &result), &run_id);
+    response.extensions_mut().insert(ItemizedResult);
+    Ok(response)
 }
 
-async fn decide(
-    app: &Arc<App>,
-    caller: &Caller,
+/// Who decides, and what the token may decide about now.
+struct ApprovingCaller {
+    caller: Caller,
     rights: DecisionRights,
-    run: &mut DecidedRun,
-    decision: StepApproval,
-) -> Result<(), ProblemDetails> {
-    if decision.data.is_some() {
-        check_data(app, run, &decision.at).await?;
+}
+
+/// The caller as the tokens of now have it.
+///
+/// # Errors
+/// 401 or 403 when the token has expired, was revoked, or may not decide any more.
+fn still(app: &App, caller: &Caller, loop_name: &str) -> Result<ApprovingCaller, ProblemDetails> {
+    let caller = app.served().authorizer.check_again(caller, &[TokenScope::Decide], clock::wall_ms())?;
+    let rights = caller.rights(loop_name)?;
+    Ok(ApprovingCaller { caller, rights })
+}
+
+/// The run that the decisions of a request are about.
+struct ApprovedRun {
+    run: DecidedRun,
+    new_document: Option<bool>,
+    /// Whether the next decision may be one that no longer fits: then that is found out before the run is taken up for it.
+    in_doubt: bool,
+    /// Why no decision is taken before it is said which text of the document counts.
+    changed: Option<ProblemDetails>,
+}
+
+impl ApprovedRun {
+    async fn decide(
+        &mut self,
+        app: &Arc<App>,
+        by: &ApprovingCaller,
+        decision: StepApproval,
+    ) -> Result<(), ProblemDetails> {
+        if let Some(changed) = &self.changed {
+            return Err(changed.clone());
+        }
+        let done = self.try_decide(app, by, decision).await;
+        self.in_doubt = done.is_err();
+        match &done {
+            // The run has the new document from the first decision on that is taken.
+            Ok(()) => self.new_document = self.new_document.filter(|is_new| !is_new),
+            Err(problem) if problem.code == DOCUMENT_CHANGED => self.changed = Some(problem.clone()),
+            Err(_) => {}
+        }
+        done
     }
-    let resume = Resume { decided: decision.decided(caller, rights)?, ..Resume::default() };
-    let owner = Owner::from(caller);
-    let run_id = run.row.run_id.clone();
-    let mut tries = 1;
-    loop {
-        match app.scheduler.decide(run, resume.clone(), None, &owner).await {
-            Err(problem) if problem.is_driven_elsewhere() && tries < MAX_TRIES => {
-                tries += 1;
-                app.scheduler.wait(&run_id, None, Some(TRY_TIMEOUT)).await?;
-                app.runs.read_on(run).await?;
+
+    async fn try_decide(
+        &mut self,
+        app: &Arc<App>,
+        by: &ApprovingCaller,
+        decision: StepApproval,
+    ) -> Result<(), ProblemDetails> {
+        let ApprovingCaller { caller, rights } = by;
+        let Self { run, new_document, in_doubt, .. } = self;
+        if decision.data.is_some() {
+            check_data(app, run, &decision.at).await?;
+        }
+        let decided = decision.decided(caller, *rights)?;
+        // By a new document, what a step asks may be something else.
+        if let Some(decided) = decided.as_ref().filter(|_| *in_doubt && *new_document != Some(true)) {
+            let FollowedRun { program: ProgramOfRun { program, engine }, run: read } = app.runs.read_on(run).await?;
+            engine.fits_as_it_is(program, &read.state, decided).await?;
+        }
+        let resume = Resume { decided, ..Resume::default() };
+        let owner = Owner::from(caller);
+        let run_id = run.row.run_id.clone();
+        let mut tries = 1;
+        loop {
+            match app.scheduler.decide(run, resume.clone(), *new_document, &owner).await {
+                Err(problem) if problem.is_driven_elsewhere() && tries < MAX_TRIES => {
+                    tries += 1;
+                    app.scheduler.wait(&run_id, None, Some(TRY_TIMEOUT)).await?;
+                    app.runs.read_on(run).await?;
+                }
+                done => return done.map(drop),
             }
-            done => return done.map(drop),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `POST /agents/bulk`: retries, cancels or releases the runs that a filter finds, up to a bound.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -10,13 +11,15 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::BULK_SCOPES;
+use crate::drive::clock;
 use crate::drive::engine::Resume;
 use crate::engine::event::Retried;
 use crate::engine::outcome::{Status, Termination};
 use crate::journal::{CancelRequest, ListedStatus, RunFilter, RunSummary};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::problem::ProblemDetails;
+use crate::serve::problem::{ItemizedResult, ProblemDetails};
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, json};
 use crate::serve::run_query::moment;
@@ -72,10 +75,14 @@ pub struct BulkRequest {
     #[serde(default)]
     #[schemars(extend("format" = "date-time"))]
     pub ended_until: Option<String>,
+    /// Of those that match, these only: the ids that a dry run found.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 500))]
+    pub runs: Option<BTreeSet<String>>,
     /// Why they are cancelled.
     #[serde(default)]
     pub reason: Option<String>,
-    /// The most runs, 1 to 500; 100 by default. The oldest come first.
+    /// The most runs, 1 to 500; 100 by default, and with `runs` 500. The oldest come first.
     #[serde(default)]
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<usize>,
@@ -95,7 +102,8 @@ pub struct BulkResult {
     pub failed: Vec<BulkFailure>,
     /// Whether that was a dry run.
     pub dry_run: bool,
-    /// The code of the share that was used up: the runs after that were not tried. Send the request again later.
+    /// The code of what ended the request early: a share was used up, or the token has expired or was revoked. The runs after that
+    /// were not tried. Send the request again later, or with another token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<&'static str>,
 }
@@ -125,14 +133,32 @@ impl BulkAction {
 
     /// Whether the caller may do it with a run, and it is meant.
     fn is_for(self, caller: &Caller, run: &RunSummary) -> bool {
-        let may = match self {
-            Self::Cancel => caller.may_cancel(&run.loop_name).is_ok(),
-            Self::Retry | Self::Release => caller.may_resume(&run.loop_name).is_ok(),
-        };
+        let may = self.may(caller, &run.loop_name).is_ok();
         // A run that waits for a human is decided about, one by one.
         let is_away = run.status == Status::Paused && run.termination == Some(Termination::ModelError);
         let is_meant = self != Self::Retry || is_away || run.status == Status::Failed;
         may && is_meant && run.damaged.is_none()
+    }
+
+    /// Checks that the caller may do it with the runs of a loop.
+    ///
+    /// # Errors
+    /// 403 when it may not.
+    fn may(self, caller: &Caller, loop_name: &str) -> Done {
+        match self {
+            Self::Cancel => caller.may_cancel(loop_name),
+            Self::Retry | Self::Release => caller.may_resume(loop_name),
+        }
+    }
+
+    /// The caller as the tokens of now have it: many runs take a while.
+    ///
+    /// # Errors
+    /// 401 or 403 when the token has expired, was revoked, or may not do it any more.
+    fn still(self, app: &App, caller: &Caller, loop_name: &str) -> Result<Caller, ProblemDetails> {
+        let now = app.served().authorizer.check_again(caller, BULK_SCOPES, clock::wall_ms())?;
+        self.may(&now, loop_name)?;
+        Ok(now)
     }
 
     async fn perform(self, app: &Arc<App>, caller: &Caller, run: RunSummary, reason: Option<&str>) -> Done {
@@ -145,7 +171,10 @@ impl BulkAction {
             Self::Retry => {
                 app.scheduler.accepts_runs()?;
                 let resume = Resume { retried: Some(Retried::by(caller.name.clone())), ..Resume::default() };
-                app.scheduler.decide(&mut DecidedRun::new(run), resume, None, &Owner::from(caller)).await.map(drop)?;
+                app.scheduler
+                    .decide(&mut DecidedRun::of_list(run), resume, None, &Owner::from(caller))
+                    .await
+                    .map(drop)?;
             }
         }
         Ok(())
@@ -161,18 +190,29 @@ pub async fn bulk(
     body: Bytes,
 ) -> Result<Response, ProblemDetails> {
     let asked: BulkRequest = request::body(&body)?;
-    let limit = asked.limit.unwrap_or(DEFAULT_BULK_RUNS);
+    let limit = asked.limit.unwrap_or(if asked.runs.is_some() { MAX_BULK_RUNS } else { DEFAULT_BULK_RUNS });
     if !(1..=MAX_BULK_RUNS).contains(&limit) {
         return Err(ProblemDetails::bad_request(format!("`limit` is from 1 to {MAX_BULK_RUNS}")));
     }
+    if asked.runs.as_ref().is_some_and(|runs| !(1..=MAX_BULK_RUNS).contains(&runs.len())) {
+        return Err(ProblemDetails::bad_request(format!("`runs` has from 1 to {MAX_BULK_RUNS} ids")));
+    }
     let mut runs = matching(&app, &caller, &asked).await?;
+    let failed = asked.left_out(&runs);
     let matched = runs.len();
     runs.truncate(limit);
     let BulkRequest { action, dry_run, reason, .. } = asked;
-    let mut result = BulkResult { matched, done: Vec::new(), failed: Vec::new(), dry_run, stopped: None };
+    let mut result = BulkResult { matched, done: Vec::new(), failed, dry_run, stopped: None };
     for run in runs {
         let run_id = run.run_id.clone();
-        let done = if dry_run { Ok(()) } else { action.perform(&app, &caller, run, reason.as_deref()).await };
+        let now = match action.still(&app, &caller, &run.loop_name) {
+            Ok(now) => now,
+            Err(problem) => {
+                result.stopped = Some(problem.code);
+                break;
+            }
+        };
+        let done = if dry_run { Ok(()) } else { action.perform(&app, &now, run, reason.as_deref()).await };
         match done {
             Ok(()) => result.done.push(run_id),
             Err(problem) if problem.status == StatusCode::TOO_MANY_REQUESTS => {
@@ -186,7 +226,22 @@ pub async fn bulk(
     }
     let (done, failed) = (result.done.len(), result.failed.len());
     tracing::info!(?action, matched, done, failed, dry_run, by = caller.name.as_deref(), "done with many runs");
-    Ok(json(StatusCode::OK, &result))
+    let mut response = json(StatusCode::OK, &result);
+    response.extensions_mut().insert(ItemizedResult);
+    Ok(response)
+}
+
+impl BulkRequest {
+    /// Those of the named runs that are none of the runs that match.
+    fn left_out(&self, matching: &[RunSummary]) -> Vec<BulkFailure> {
+        let is_left_out = |id: &&String| matching.iter().all(|run| run.run_id != **id);
+        let left_out = self.runs.iter().flatten().filter(is_left_out).map(|id| BulkFailure {
+            agent_run_id: id.clone(),
+            code: "not_matched",
+            detail: format!("the run is not, or not any more, one of the oldest {MAX_COUNTED_RUNS} that match"),
+        });
+        left_out.collect()
+    }
 }
 
 /// The runs that are meant, the oldest first.
@@ -214,5 +269,8 @@ async fn matching(app: &App, caller: &Caller, asked: &BulkRequest) -> Result<Vec
     };
     let mut runs = app.runs.journal.list(filter).await?;
     runs.retain(|run| asked.action.is_for(caller, run));
+    if let Some(named) = &asked.runs {
+        runs.retain(|run| named.contains(&run.run_id));
+    }
     Ok(runs)
 }

@@ -33,7 +33,7 @@ type StepPath = (String, String);
 const APPROVAL: &str = "PbotApproval";
 
 /// A decision about an approval, as older and newer clients of Hyphen write it.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRequest {
     /// Whether it is approved.
@@ -53,11 +53,14 @@ pub struct ApprovalRequest {
     /// Which pause is decided, from 1: the decision is refused when there is a newer one.
     #[serde(default)]
     pub pause: Option<u32>,
+    /// If the document has changed since the run started: `true` continues with the new one, `false` with the recorded one.
+    #[serde(default)]
+    pub new_document: Option<bool>,
 }
 
 impl ApprovalRequest {
     pub(super) fn decision(self) -> Result<WrittenDecision, ProblemDetails> {
-        let Self { approved, comment, comments, data, hash, pause } = self;
+        let Self { approved, comment, comments, data, hash, pause, .. } = self;
         if comment.is_some() && comments.is_some() && comment != comments {
             let detail = "`comment` and `comments` are two names of one field: write one of them";
             return Err(ProblemDetails::bad_request(detail));
@@ -80,6 +83,7 @@ struct DecidedStep {
     run: DecidedRun,
     rights: DecisionRights,
     at: String,
+    new_document: Option<bool>,
 }
 
 impl DecidedStep {
@@ -91,7 +95,7 @@ impl DecidedStep {
         }
         let run = app.runs.find(caller, &run_id).await?;
         let rights = caller.rights(&run.loop_name)?;
-        Ok(Self { run: DecidedRun::new(run), rights, at })
+        Ok(Self { run: DecidedRun::new(run), rights, at, new_document: None })
     }
 
     /// What waits there; none when nothing does, which the decision then reports.
@@ -107,7 +111,7 @@ impl DecidedStep {
         decision: WrittenDecision,
         waiting: WaitQuery,
     ) -> Result<Response, ProblemDetails> {
-        let Self { mut run, rights, at } = self;
+        let Self { mut run, rights, at, new_document } = self;
         let run_id = run.row.run_id.clone();
         let run_id = run_id.as_str();
         let decision = WrittenDecision { at: Some(at.clone()), ..decision };
@@ -119,7 +123,7 @@ impl DecidedStep {
         }
         let resume = Resume { decided, ..Resume::default() };
         let owner = Owner::from(caller);
-        let (active, waiting) = app.scheduler.decide_for(&mut run, resume, None, &owner, waiting).await?;
+        let (active, waiting) = app.scheduler.decide_for(&mut run, resume, new_document, &owner, waiting).await?;
         workflow::answer(app, run_id, active, &waiting).await
     }
 }
@@ -156,7 +160,9 @@ pub async fn approval(
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&uri)?;
     let mut step = DecidedStep::find(&app, &caller, path).await?;
-    let decision = request::body::<ApprovalRequest>(&body)?.decision()?;
+    let asked: ApprovalRequest = request::body(&body)?;
+    step.new_document = asked.new_document;
+    let decision = asked.decision()?;
     if decision.edit.is_some() {
         check_data(&app, &mut step.run, &step.at).await?;
     }

@@ -244,6 +244,13 @@ impl Scheduler {
     ) -> Result<(LeasedRun, ProgramOfRun), ProblemDetails> {
         let run_id = run.row.run_id.clone();
         let leased = Leased::take(&self.runs.journal, &run_id).await?;
+        if run.as_listed {
+            let now = self.runs.journal.find(&run_id).await?;
+            if !now.is_some_and(|now| now.is_unchanged(&run.row)) {
+                let detail = "the run has continued since it was listed: somebody else may have retried it";
+                return Err(ProblemDetails::conflict("changed_meanwhile", detail));
+            }
+        }
         let (events, folded) = match run.take() {
             // Nobody drove it since it was read.
             Some(FollowedRun { program, run }) if run.seen() == leased.events() => {

@@ -24,7 +24,7 @@ fn with_target(kind: &str, server: &Server, allow: Value) -> Place {
         "allow": allow, "orgconfig": { "hook": "file:hook.txt" },
         "notify": { "ops": { "kind": kind, "url": "orgconfig:hook" } } }),
     );
-    place.file("hook.txt", &format!("{}/{ADDRESS}", server.url()));
+    place.file("hook.txt", format!("{}/{ADDRESS}", server.url()));
     place
 }
 

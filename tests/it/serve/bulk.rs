@@ -1,9 +1,16 @@
 //! Many runs at once: retried, cancelled and released by a filter, over HTTP and on the command line.
 
+use std::sync::Arc;
+
+use loopctl::drive::engine::Resume;
+use loopctl::engine::event::Retried;
+use loopctl::journal::Journal;
+use loopctl::journal::sqlite::SqliteJournal;
+use loopctl::serve::run_store::DecidedRun;
 use serde_json::{Value, json};
 
 use crate::common::{Place, complete, think};
-use crate::serve::client::{Serving, place, scripted};
+use crate::serve::client::{Serving, place, scripted, served};
 
 const STORE: [&str; 2] = ["--store", "sqlite:runs.db"];
 
@@ -24,6 +31,20 @@ fn started(server: &Serving, count: usize, status: &str) -> Vec<String> {
     (0..count).map(run).collect()
 }
 
+/// A run of a list that somebody else has retried since, and that failed again.
+fn is_not_retried_again(place: &Place, run: &str) {
+    let journal: Arc<dyn Journal> = Arc::new(SqliteJournal::open(&place.path().join("runs.db")).expect("a store"));
+    let served = served(place, Arc::clone(&journal));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let refused = runtime.block_on(async {
+        let mut row = journal.find(run).await.expect("a row").expect("a run");
+        row.updated_at_ms -= 1;
+        let resume = Resume { retried: Some(Retried::default()), ..Resume::default() };
+        served.scheduler.decide(&mut DecidedRun::of_list(row), resume, None, &Default::default()).await.map(drop)
+    });
+    assert_eq!(refused.expect_err("it has continued").code, "changed_meanwhile");
+}
+
 fn ids(list: &Value) -> Vec<String> {
     list.as_array().expect("a list").iter().map(|id| id.as_str().expect("an id").to_owned()).collect()
 }
@@ -40,13 +61,17 @@ fn the_runs_of_a_filter_are_retried_up_to_the_bound_the_oldest_first() {
     assert!(runs.iter().all(|run| server.settled(run)["status"] == "failed"), "a dry run does nothing");
     assert_eq!(bulk(json!({ "action": "retry", "loop": "other" }))["matched"], 0);
     assert_eq!(bulk(json!({ "action": "retry", "until": "2020-01-31T12:00:00Z" }))["matched"], 0);
-    let some = bulk(json!({ "action": "retry", "limit": 2 }));
-    assert_eq!((ids(&some["done"]), &some["matched"], &some["failed"]), (runs[..2].to_vec(), &json!(3), &json!([])));
+    let some = bulk(json!({ "action": "retry", "runs": [runs[1], "nobody", runs[0]] }));
+    assert_eq!((ids(&some["done"]), &some["matched"]), (runs[..2].to_vec(), &json!(2)), "{some:#}");
+    let failed = &some["failed"];
+    assert_eq!((&failed[0]["agent_run_id"], &failed[0]["code"]), (&json!("nobody"), &json!("not_matched")));
+    assert!(failed.get(1).is_none(), "{some:#}");
     assert!(runs[..2].iter().all(|run| server.settled(run)["status"] == "completed"));
     assert_eq!(server.settled(&runs[2])["status"], "failed");
     for wrong in [
         json!({ "action": "retry", "limit": 0 }),
         json!({ "action": "retry", "limit": 501 }),
+        json!({ "action": "retry", "runs": [] }),
         json!({ "action": "retry", "status": "completed" }),
         json!({ "action": "prune" }),
         json!({ "action": "retry", "lop": "test" }),
@@ -55,6 +80,7 @@ fn the_runs_of_a_filter_are_retried_up_to_the_bound_the_oldest_first() {
         assert_eq!(server.post("/agents/bulk", &wrong).code(), "bad_request", "{wrong}");
     }
     drop(server);
+    is_not_retried_again(&place, &runs[2]);
 
     // The rest on the command line, which asks before it does something.
     let call = |args: &[&str]| place.call(&[args, &STORE[..]].concat());

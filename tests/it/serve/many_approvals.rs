@@ -1,10 +1,12 @@
 //! Several approvals of a workflow in one request: each is a decision of its own.
 
+use std::io::Write as _;
+
 use serde_json::{Value, json};
 
 use crate::common::Place;
 use crate::common::server::{Answer, Gate, Server};
-use crate::serve::client::Serving;
+use crate::serve::client::{Serving, parse, read_until_closed, scripted, until};
 use crate::serve::workflows::{STORES, act, asks, each, place, tools, waiting};
 
 /// Items that ask before they act.
@@ -50,6 +52,11 @@ fn approvals_are_decided_together_and_those_that_do_not_fit_say_why() {
         let body = server.post(&format!("/approvals/{run}"), &rest).json();
         assert_eq!(body["taken"], json!(["each.3.ask", "each.1.ask"]), "{body:#}");
         let ended = server.settled(&run);
+        let late = json!({ "decisions": [{ "at": "each.1.ask", "approved": false }, { "at": "each.3.ask", "approved": true }] });
+        let late = server.post(&format!("/approvals/{run}"), &late).json();
+        assert_eq!((&late["taken"], &late["status"]), (&json!([]), &json!("completed")), "{late:#}");
+        let sentences: Vec<&Value> = late["refused"].as_array().unwrap().iter().map(|one| &one["detail"]).collect();
+        assert_eq!(sentences, ["the run has ended: completed"; 2]);
         assert_eq!(ended["status"], "completed", "{ended:#}");
         let decided: Vec<String> = ended["result"]["decisions"].as_array().unwrap().iter().map(said).collect();
         assert_eq!(
@@ -103,4 +110,107 @@ fn approvals_are_decided_while_another_step_is_under_way_and_a_request_that_is_w
     tools.wait_for(2);
     gate.open();
     assert_eq!(server.settled(&run)["status"], "completed");
+}
+
+#[test]
+fn a_token_that_ends_while_its_request_is_under_way_decides_nothing_from_then_on() {
+    let tools = tools();
+    let place = asking(&tools);
+    let token = |name: &str, more: &[&str]| {
+        let made = place.call(&[&["token", name, "--scope", "decide", "--scope", "run"], more].concat());
+        let entry = made.stderr.lines().nth(1).expect("an entry");
+        (format!("Bearer {}", made.stdout.trim()), serde_json::from_str::<Value>(entry).expect("JSON"))
+    };
+    let ((own, own_entry), (soon, soon_entry)) =
+        (token("own", &["--scope", "read"]), token("soon", &["--expires-in", "1h"]));
+    scripted(&place, &[], json!({ "serve": { "tokens": [own_entry, soon_entry] } }));
+    place.file("clock", "0");
+    let clock = place.path().join("clock").to_str().unwrap().to_owned();
+    let server = Serving::start_with(&place, &[], &[("LOOPCTL_CLOCK", &clock)]);
+    let ask = |method: &str, path: &str, body: &Value| {
+        let body = if method == "POST" { body.to_string() } else { String::new() };
+        server.send(method, path, &[("authorization", &own)], body.as_bytes()).json()
+    };
+    let run = ask("POST", "/workflows/pay/execute", &json!({ "input": { "items": [{ "id": "a" }, { "id": "b" }] } }));
+    assert_eq!(run["status"], "paused", "{run:#}");
+    let id = run["run_id"].as_str().unwrap();
+    let yes = |at: &str| json!({ "at": at, "approved": true });
+    // Each is admitted, and its body comes once the token has ended.
+    let requests = [
+        (format!("/approvals/{id}"), json!({ "decisions": [yes("each.0.ask"), yes("each.1.ask")] })),
+        ("/agents/bulk".to_owned(), json!({ "action": "cancel" })),
+        ("/approvals/nobody".to_owned(), json!({ "decisions": [yes("each.0.ask")] })),
+    ];
+    let begun = requests.map(|(path, body)| {
+        let (mut stream, body) = (server.connect(), body.to_string());
+        let head = format!("host: {}\r\nauthorization: {soon}\r\nconnection: close", server.address);
+        let length = body.len();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\n{head}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nexpect: 100-continue\r\n\r\n"
+        )
+        .unwrap();
+        until(&mut stream, "100 Continue\r\n\r\n");
+        (stream, body)
+    });
+    place.file("clock", (2 * 3_600_000).to_string());
+    let [decided, cancelled, nobody] = begun.map(|(mut stream, body)| {
+        stream.write_all(body.as_bytes()).unwrap();
+        parse(&read_until_closed(&mut stream)).expect("an answer")
+    });
+    let body = decided.json();
+    assert_eq!(
+        (decided.status, &body["taken"], &body["stopped"]),
+        (200, &json!([]), &json!("token_expired")),
+        "{body:#}"
+    );
+    let body = cancelled.json();
+    assert_eq!(
+        (cancelled.status, &body["done"], &body["stopped"]),
+        (200, &json!([]), &json!("token_expired")),
+        "{body:#}"
+    );
+    // What was refused was not carried out.
+    assert_eq!((nobody.status, nobody.code()), (401, "token_expired".to_owned()));
+    assert!(!nobody.json()["detail"].as_str().unwrap().contains("carried out"), "{nobody:?}");
+    let after = ask("GET", &format!("/runs/{id}/status"), &Value::Null);
+    assert_eq!((after["status"].as_str(), waiting(&after).len()), (Some("paused"), 2), "{after:#}");
+    assert_eq!(tools.requests().len(), 0);
+}
+
+#[test]
+fn approvals_of_a_run_whose_document_has_changed_are_decided_once_it_is_said_which_text_counts() {
+    let tools = tools();
+    let place = asking(&tools);
+    let server = Serving::start(&place, STORES[0]);
+    let (run, asked) = begin(&server, &["a", "b", "c", "d"]);
+    let (other, _) = begin(&server, &["e", "f"]);
+    drop(server);
+    let text = std::fs::read_to_string(place.path().join("workflows/pay.json")).unwrap();
+    place.file("workflows/pay.json", text.replace("Pay {{one", "Really pay {{one"));
+    let server = Serving::start(&place, STORES[0]);
+    let decisions = |asked: &Value, items: std::ops::Range<usize>| -> Vec<Value> {
+        let steps = &asked["result"]["pause"]["steps"];
+        items.map(|item| json!({ "at": steps[item]["at"], "approved": true, "hash": steps[item]["hash"] })).collect()
+    };
+    let send = |body: Value| server.post(&format!("/approvals/{run}"), &body).json();
+    let refused = send(json!({ "decisions": decisions(&asked, 0..2) }));
+    let of = |number: usize| &refused["refused"][number]["code"];
+    assert_eq!((&refused["taken"], of(0), of(1)), (&json!([]), &json!("document_changed"), &json!("document_changed")));
+    let recorded = send(json!({ "decisions": decisions(&asked, 0..1), "new_document": false }));
+    assert_eq!(recorded["taken"], json!(["each.0.ask"]), "{recorded:#}");
+    server.settled(&run);
+    let one = json!({ "approved": true });
+    assert_eq!(server.post(&format!("/approvals/{run}/each.1.ask"), &one).code(), "document_changed");
+    let one = json!({ "approved": true, "new_document": false });
+    assert_eq!(server.post(&format!("/approvals/{run}/each.1.ask"), &one).status, 200);
+    // By the new text the steps may ask something else: they are looked at again, and have other hashes.
+    let resume = format!("/agents/{other}/resume");
+    let look = server.post(&resume, &json!({ "resume": true, "new_document": true }));
+    assert_eq!(look.status, 200, "{look:?}");
+    let asked = server.get(&format!("/runs/{other}/status")).json();
+    let body = json!({ "decisions": decisions(&asked, 0..2), "new_document": true });
+    let all = server.post(&format!("/approvals/{other}"), &body).json();
+    assert_eq!(all["taken"], json!(["each.0.ask", "each.1.ask"]), "{all:#}");
+    assert_eq!(server.settled(&other)["status"], "completed");
 }

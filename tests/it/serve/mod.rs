@@ -50,6 +50,7 @@ mod owner;
 mod page;
 mod page_decided;
 mod page_faults;
+#[cfg(unix)]
 mod page_flow;
 mod page_list;
 mod page_live;

@@ -7,6 +7,7 @@ use crate::common::with;
 use crate::serve::browser::Browser;
 use crate::serve::client::Serving;
 use crate::serve::page::{DESKTOP, PHONE};
+use crate::serve::reloads::{hangup, until};
 use crate::serve::workflows::{act, asks, each, place};
 
 /// Markup, text turned round, and what is not seen.
@@ -259,7 +260,15 @@ fn approvals_are_a_table_that_is_ticked_and_decided_together_beside_a_picture_an
     browser.until("return document.querySelectorAll('.approvals tbody tr').length === 3");
     browser.shows(&["3 steps wait", "2 decisions taken"]);
     browser.run("document.querySelector('.approvals thead input').click()", json!([]));
+    // A deployment: it must be said which text counts.
+    let text = std::fs::read_to_string(place.path().join("workflows/pay.json")).unwrap();
+    place.file("workflows/pay.json", text.replace("Pay {{one", "Really pay {{one").replace("Pays.", "Pays now."));
+    hangup(&server);
+    until(|| server.get("/loops").json().to_string().contains("Pays now."));
     browser.click("Deny the ticked");
+    browser.shows(&["3 refused: the rows say why", "has changed since the run started", "With the new text"]);
+    browser.picture("flow-table-changed");
+    browser.click("With the recorded text");
     browser.shows_completed(&["6 items: 6 completed"]);
     let decisions = server.get(&format!("/runs/{id}/status")).json()["result"]["decisions"].clone();
     let taken: Vec<(&str, &str)> = decisions

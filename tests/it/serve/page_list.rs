@@ -228,6 +228,8 @@ fn the_runs_of_a_list_are_cancelled_together_once_it_is_said_how_many_they_are()
     browser.click("Leave them");
     assert_eq!(server.get(&format!("/agents/{one}/status")).json()["status"], "paused");
     browser.click("Cancel these…");
+    // It matches, too, and nobody has confirmed anything of it.
+    let later = start(&server, "the refund");
     browser.write("Why (the traces keep it)", "the shop is closed");
     browser.click("Cancel 2 runs");
     browser.shows(&["2 runs cancelled."]);
@@ -236,6 +238,7 @@ fn the_runs_of_a_list_are_cancelled_together_once_it_is_said_how_many_they_are()
         assert_eq!(status["status"], "cancelled");
         assert!(status["result"]["error"]["message"].as_str().unwrap().contains("the shop is closed"), "{status:#}");
     }
+    assert_eq!(server.get(&format!("/agents/{later}/status")).json()["status"], "paused");
     // What was done is a list of its own, and leads to the runs.
     browser.go(&format!("http://{}/#/audit?action=cancelled", server.address));
     let seen = browser.shows(&["What was done", "cancelled", &one, &two]);

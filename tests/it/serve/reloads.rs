@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::common::{Place, complete, document, think, with};
 use crate::serve::client::{Reply, Serving, place, scripted};
 
-fn hangup(server: &Serving) {
+pub fn hangup(server: &Serving) {
     kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGHUP).unwrap();
 }
 
@@ -18,7 +18,7 @@ fn names(server: &Serving, headers: &[(&str, &str)]) -> Vec<String> {
 }
 
 /// Waits until something is so.
-fn until(is_so: impl Fn() -> bool) {
+pub fn until(is_so: impl Fn() -> bool) {
     while !is_so() {
         crate::common::wait_poll_interval();
     }

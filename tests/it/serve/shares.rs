@@ -359,6 +359,7 @@ fn what_is_refused_and_what_is_open_is_counted() {
     // The second one sees the metrics.
     let mut project: Value = serde_json::from_str(&text).unwrap();
     project["serve"]["tokens"][1]["scopes"] = json!(["read", "metrics"]);
+    project["serve"]["tokens"][1]["org"] = json!("*");
     place.json("loopctl.json", &project);
     let server = Serving::start(&place, &[]);
     let _kept: Vec<(TcpStream, u16)> = (0..2).map(|_| keeps(&server, &one, "/loops")).collect();

@@ -188,6 +188,11 @@ fn a_token_that_would_be_refused_at_once_or_whose_end_no_calendar_has_is_not_mad
         let refused = place.call(&["token", "ci", "--expires-in", time]);
         assert!(refused.code == 2 && refused.stdout.is_empty() && refused.stderr.contains(why), "{refused:?}");
     }
+    for scope in ["admin", "metrics"] {
+        let refused = place.call(&["token", "ops", "--org", "acme", "--scope", "read", "--scope", scope]);
+        assert!(refused.code == 2 && refused.stdout.is_empty(), "{refused:?}");
+        assert!(refused.stderr.contains(&format!("the scope {scope} is for all organisations")), "{refused:?}");
+    }
     let longest = token(&place, &["ci", "--expires-in", "36500d"]);
     serve(&place, &[&longest.entry]);
 }

@@ -181,6 +181,11 @@ impl TokenScope {
         }
     }
 
+    /// Whether it is about the runs of all organisations, so that a token of one may not have it.
+    pub fn is_for_all_orgs(&self) -> bool {
+        matches!(self, Self::Admin | Self::Metrics)
+    }
+
     /// Whether its holder may start runs.
     pub fn starts(&self) -> bool {
         matches!(self, Self::Run | Self::RunLoop(_) | Self::Compose)

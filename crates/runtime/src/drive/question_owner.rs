@@ -67,6 +67,20 @@ pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, deci
     }
 }
 
+impl Engine {
+    /// Whether a decision fits a run that waits or has ended, as far as that is known before the run is taken up. Of one with
+    /// steps under way, that is known once it is.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub async fn fits_as_it_is(&self, program: &Program, state: &State, decided: &Decided) -> Result<(), Fault> {
+        match state.phase {
+            Phase::Paused { .. } | Phase::Ended(_) => fits(self, program, state, decided).await,
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Whether a decision may be taken: it fits the run that asks, and the human has seen the question as it is now.
 ///
 /// # Errors

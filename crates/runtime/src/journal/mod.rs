@@ -477,6 +477,11 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
+    /// Whether the run is at the end, or at the pause, at which an earlier look found it.
+    pub fn is_unchanged(&self, earlier: &Self) -> bool {
+        (self.status, self.updated_at_ms) == (earlier.status, earlier.updated_at_ms)
+    }
+
     /// A run whose record can't be read whole, and why.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     fn damaged(run_id: String, why: String) -> Self {

@@ -60,11 +60,17 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             });
         }
         expiry(subject, (index, token), found);
-        let is_admin = token.scopes.contains(&TokenScope::Admin);
+        let for_all = token.scopes.iter().find(|scope| scope.is_for_all_orgs());
         let org = token.org.as_deref().filter(|org| *org != ALL_ORGS);
-        if let Some(cursor) = at("org").filter(|_| is_admin && org.is_some()) {
-            let fault = cursor.report(&RULE, format!("the token `{name}` has the scope `admin` and an `org`"));
-            found.push(fault.help("`admin` is for all organisations: leave out `org`, or write `read` and `cancel`"));
+        if let (Some(scope), Some(cursor)) = (for_all, at("org").filter(|_| org.is_some())) {
+            let fault =
+                cursor.report(&RULE, format!("the token `{name}` has the scope `{}` and an `org`", scope.name()));
+            found.push(fault.help(match scope {
+                TokenScope::Metrics => {
+                    "`metrics` is for all organisations: leave out `org`, or give `metrics` to a token of its own"
+                }
+                _ => "`admin` is for all organisations: leave out `org`, or write `read` and `cancel`",
+            }));
         }
         let bad_org = org.is_some_and(|org| {
             !org.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))

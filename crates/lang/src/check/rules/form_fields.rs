@@ -148,9 +148,9 @@ impl<'a> WrittenForm<'_, 'a> {
             let fault = choices.and_then(|_| self.report(&format!("{at}/choices"), message, "\"type\": \"choice\""));
             return fault.map(|fault| Diagnostic { severity: Severity::Warning, ..fault });
         }
+        let written = self.subject.document().value.pointer(&format!("{}/properties/{at}/choices", self.step.at));
         let Some(choices) = choices else {
-            // A list that can't be read is reported as such.
-            if self.subject.is_faulty(&format!("{}/properties/{at}/choices", self.step.at)) {
+            if written.is_some_and(|written| !written.is_null()) {
                 return None;
             }
             let message = format!("the field `{}` has no `choices`", field.name);

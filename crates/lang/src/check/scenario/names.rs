@@ -159,10 +159,10 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
                     value(format!("{at}/decisions/{number}/for"), "tool, step or kind of pause"),
                 );
             }
-            if let Some(address) = &decision.at {
-                if !known.flow.is_some_and(|flow| has_step(flow, address)) {
-                    report.step(address, &known, value(format!("{at}/decisions/{number}/at"), "step"));
-                }
+            if let Some(address) = &decision.at
+                && !known.flow.is_some_and(|flow| has_step(flow, address))
+            {
+                report.step(address, &known, value(format!("{at}/decisions/{number}/at"), "step"));
             }
         }
         if let Some(FaultPlan::Listed(faults)) = &scenario.faults {
