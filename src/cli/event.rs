@@ -23,7 +23,7 @@ use crate::syntax::document::{DocumentKind, read_as};
 /// nobody waits for is kept for `events.keep_seconds` of the project.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  loopctl event payment.received --id pay-4711 --data '{\"order\": 7}'")]
+  loopctl event payment.received --id pay-4711 --data '{\"order\":7}'")]
 pub struct EventCommand {
     /// The name of the event
     pub event: String,

@@ -27,6 +27,7 @@ const OTHER_PAGES: &[&str] = &[
     "examples/support-triage/README.md",
     "examples/http-status/README.md",
     "examples/ap-reconciliation/README.md",
+    "examples/onboarding/README.md",
 ];
 
 const FIRST_COMMAND: &str = "run examples/support-triage/loop.json --input ticket_id=TK-1042";

@@ -30,6 +30,8 @@ pub struct Story {
     refusals: ShownRefusals,
     /// The steps of items under way that failed.
     failed_steps: Vec<String>,
+    /// How the addresses of the steps of the cases that were chosen begin.
+    cases: Vec<String>,
     /// Whether several calls were under way in this turn, so that observations must name their call.
     several: bool,
     /// Whether an iteration was already shown: a blank line separates the next one from it.
@@ -47,6 +49,7 @@ impl Story {
             open: Vec::new(),
             refusals: ShownRefusals::default(),
             failed_steps: Vec::new(),
+            cases: Vec::new(),
             several: false,
             any_shown: false,
             headed: false,
@@ -173,16 +176,24 @@ impl Story {
     /// A step of an item is a part of it: the item says what came of all of them.
     fn step_ended(&mut self, record: &StepRecord) -> String {
         self.any_shown = true;
-        if record.at.contains('.') {
+        if self.is_of_item(&record.at) {
             self.failed_steps.extend((record.status == StepStatus::Failed).then(|| record.at.clone()));
             return String::new();
         }
+        // The steps of the case follow.
+        self.cases.extend(record.case.as_ref().map(|case| format!("{}.{case}.", record.at)));
         step_line(&self.pieces, &shown_step(without_attempts(record), &self.redact))
+    }
+
+    /// Whether a step is one of an item, and none of the workflow itself, of a case or of `on_failure`.
+    fn is_of_item(&self, at: &str) -> bool {
+        let of_case = self.cases.iter().filter_map(|case| at.strip_prefix(case.as_str())).min_by_key(|own| own.len());
+        of_case.or_else(|| at.strip_prefix("on_failure.")).unwrap_or(at).contains('.')
     }
 
     /// The steps of items are shown when they end: many of them run beside each other.
     fn step_started(&mut self, at: &str, kind: &str, input: &Value) -> String {
-        if at.contains('.') {
+        if self.is_of_item(at) {
             return String::new();
         }
         self.any_shown = true;

@@ -195,8 +195,11 @@ fn a_limit_of_the_run_is_a_failure_and_a_scenario_plays_what_follows() {
             scenario("it pays", json!([{ "id": 1 }]), json!({ "status": "completed", "never": ["undo"] }))
         ] }),
     );
-    let played = place.call(&["test", "loop.test.json", "--crash"]);
-    assert_eq!(played.code, 0, "{played:#?}");
+    // Who dies before the first attempt is in the journal has the time of the second one.
+    for how in [&[][..], &["--crash", "--filter", "it fails"], &["--crash", "--filter", "it pays"]] {
+        let played = place.call(&[&["test", "loop.test.json"], how].concat());
+        assert_eq!(played.code, 0, "{played:#?}");
+    }
 }
 
 #[test]

@@ -205,8 +205,8 @@ fn a_link_that_is_wrong_expired_or_decided_elsewhere_says_so_and_decides_nothing
             let reply = hooked.server().send("POST", &path, &[FORM, (name, value)], body.as_bytes());
             assert_eq!((reply.status, reply.code()), (403, "foreign_origin".to_owned()), "{name}: {value}");
         }
-        let long = hooked.server().send("POST", &path, &[FORM], &vec![b'a'; 65 * 1_024]);
-        shown(long, 413, "longer than 65536 bytes");
+        let long = hooked.server().send("POST", &path, &[FORM], &vec![b'a'; 300 * 1_024]);
+        shown(long, 413, "longer than 305536 bytes");
         // Decided elsewhere, and expired.
         let denied = hooked.server().post(&format!("/agents/{run}/resume"), &json!({ "deny": true }));
         assert_eq!(denied.status, 200, "{denied:?}");

@@ -9,6 +9,8 @@ use super::secret_spelling::{SpelledSecret, spelled};
 use super::{Cursor, Subject, Used, shell};
 use crate::language::Action;
 use crate::language::action::TextKind;
+use crate::language::notify::NOTIFY;
+use crate::language::wait::WAIT_FOR_EVENT;
 use crate::policy::placeholder::{Placeholder, placeholders};
 use crate::policy::secret_names::{Secrecy, secrecy};
 use crate::program::reference::{Field, as_any_path, each_text};
@@ -97,8 +99,12 @@ pub(super) fn all<'a>(subject: &Subject<'a>) -> Vec<SentText<'a>> {
         let document = subject.document();
         for pointer in &subject.compiled.steps.values {
             if let Some(value) = document.value.pointer(pointer) {
-                let add = |at: &str, text| texts.push(sent(subject.at(at), text, TextKind::Step, None));
-                strings(value, pointer, add);
+                let sent_texts = |at: &str, text| {
+                    if !is_written_out(&document.value, at) {
+                        texts.push(sent(subject.at(at), text, TextKind::Step, None));
+                    }
+                };
+                strings(value, pointer, sent_texts);
             }
         }
     }
@@ -106,6 +112,14 @@ pub(super) fn all<'a>(subject: &Subject<'a>) -> Vec<SentText<'a>> {
         of_action(used, at, &mut texts);
     }
     texts
+}
+
+/// Whether a text is the name of an event or of a target: it is neither rendered nor a path.
+fn is_written_out(document: &Value, at: &str) -> bool {
+    [("/properties/event", WAIT_FOR_EVENT), ("/properties/to", NOTIFY)].into_iter().any(|(field, word)| {
+        let kind = at.strip_suffix(field).and_then(|step| document.pointer(&format!("{step}/type")));
+        kind.is_some_and(|kind| kind == word)
+    })
 }
 
 fn of_action<'a>(used: &Used<'a>, action: usize, texts: &mut Vec<SentText<'a>>) {
