@@ -42,6 +42,10 @@ fn a_notice_is_retried_under_one_key_in_the_form_of_its_target() {
         let place = with_target(kind, &server, json!({ "private_addresses": true }));
         let ran = run(&place);
         assert_eq!((ran.code, &ran.json()["result"]["answer"]), (0, &json!("ok")), "{ran:#?}");
+        // A folder whose project has no such target shows the run all the same.
+        let store = format!("sqlite:{}", place.path().join(".loopctl/runs.db").display());
+        let shown = Place::new().call(&["trace", "r", "--store", &store]);
+        assert!(shown.code == 0 && shown.stdout.contains("tell: notify"), "{shown:#?}");
         let requests = server.requests();
         assert_eq!(requests.len(), 2, "{requests:?}");
         for request in &requests {

@@ -250,7 +250,7 @@ impl FlowLowering<'_, '_> {
             }
             Properties::Action(values) if self.is_notify(step) => {
                 let target = notify::target(&self.project, values)?;
-                let tool = notify::tool(target, step.timeout_ms, step.retry.as_ref())?;
+                let tool = notify::tool(&target, step.timeout_ms, step.retry.as_ref())?;
                 StepAction::Call(Box::new(CallStep { tool, input: fields(values)?, spreads: false }))
             }
             Properties::Action(values) if self.is_built_in(WAIT_FOR_EVENT, &step.kind) => {

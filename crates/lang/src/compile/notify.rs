@@ -6,16 +6,24 @@ use serde_json::{Map, Value, json};
 use super::layout;
 use crate::language::Project;
 use crate::language::action::HttpAction;
-use crate::language::notify::{NOTIFY, NotifyTarget};
+use crate::language::notify::{NOTIFY, NotifyKind, NotifyTarget};
 use crate::language::retry::CallRetry;
 use crate::program::approval::ApprovalPolicy;
 use crate::program::schema::Schema;
 use crate::program::template::{Template, ValueEscape};
 use crate::program::{Body, HttpTool, Tool, ToolKind};
 
-/// The target that a step names; none when the project has no such target, which `check` reports.
-pub(super) fn target<'p>(project: &'p Project, properties: &Map<String, Value>) -> Option<&'p NotifyTarget> {
-    project.notify.get(properties.get("to")?.as_str()?)
+/// The target that a step names.
+pub(super) fn target(project: &Project, properties: &Map<String, Value>) -> Option<NotifyTarget> {
+    let to = properties.get("to")?.as_str()?;
+    Some(project.notify.get(to).cloned().unwrap_or_else(|| absent(to)))
+}
+
+/// The target of a project that has none of this name, which `check` reports. A run of another folder can be read, and goes on
+/// nowhere: no project has the secret.
+fn absent(to: &str) -> NotifyTarget {
+    let key: String = to.chars().map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '_' }).collect();
+    NotifyTarget { kind: NotifyKind::Webhook, url: format!("orgconfig:notify_{key}") }
 }
 
 /// The tool that sends a text to a target. Its call carries a key, and is made again like that of an idempotent action.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The schemas of such steps. The `name` tells them from other steps of the same type. `branch` makes the schema of a step by
+/// The schemas of such steps. The `name` distinguishes them from other steps of the same type. `branch` makes the schema of a step by
 /// what it is, its `type`, its `properties`, and what is required.
 pub(super) fn branches(mut branch: impl FnMut(&str, &Value, &Value, &[&str]) -> Value) -> [Value; 2] {
     let a_loop = ("loop", "A loop beside the document, by its name.", "loops/*.json");

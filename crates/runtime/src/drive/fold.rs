@@ -10,7 +10,7 @@ use loopctl_engine::flow::view::StepLog;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::{Refused, step};
 use loopctl_lang::compile::{Texts, compile};
-use loopctl_lang::diagnostic::Source;
+use loopctl_lang::diagnostic::{Diagnostic, Source};
 use loopctl_lang::program::Program;
 
 use super::fault::Fault;
@@ -142,7 +142,14 @@ pub fn recorded(texts: &Texts) -> Result<Arc<Program>, Fault> {
         Some(address) => compiled.step(address),
         None => compiled.program,
     };
-    program.ok_or(Fault::Diagnostics(compiled.diagnostics))
+    program.ok_or_else(|| {
+        if compiled.diagnostics.iter().any(Diagnostic::is_error) {
+            return Fault::Diagnostics(compiled.diagnostics);
+        }
+        // Nothing is refused without a word.
+        let reason = "its documents can't be read here: the project file may not be that of the run".to_owned();
+        Fault::Journal { run: texts.main.name.to_string(), reason }
+    })
 }
 
 /// The address of the step that a run is, if it is the run of a step that is written in the documents of the run.
