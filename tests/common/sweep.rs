@@ -34,7 +34,7 @@ pub fn kills_of(events: usize) -> [usize; 3] {
     [0, 1, 2].map(|boundary| (0..events).filter(|event| is_played(*event, boundary)).count())
 }
 
-/// How many of so many kills at all boundaries are played at least.
+/// How many of `whole` kills at all boundaries are played at least.
 pub fn least(whole: usize) -> usize {
     let rounded_off = BOUNDARIES.len() * (stride() - 1);
     (whole.saturating_sub(rounded_off) / stride()).max(1)

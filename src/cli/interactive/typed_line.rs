@@ -5,7 +5,7 @@ use crate::cli::signals::Signals;
 use crate::program::form::MAX_LONG_TEXT_CHARS;
 use crate::trace::Tone;
 
-/// The terminal hands over a line of at most so many bytes, without its end, and drops the rest.
+/// The terminal hands over a line of at most this many bytes, without its end, and drops the rest.
 const MAX_LINE_BYTES: usize = if cfg!(target_os = "macos") { 1_023 } else { 4_095 };
 /// What ends a text of several lines.
 const END_OF_TEXT: &str = ".";

@@ -19,8 +19,8 @@ pub(super) fn target(project: &Project, properties: &Map<String, Value>) -> Opti
     Some(project.notify.get(to).cloned().unwrap_or_else(|| absent(to)))
 }
 
-/// The target of a project that has none of this name, which `check` reports. A run of another folder can be read, and goes on
-/// nowhere: no project has the secret.
+/// The target of a project that has none of this name, which `check` reports. A run of another folder can be read, and is
+/// not continued: no project has the secret.
 fn absent(to: &str) -> NotifyTarget {
     let key: String = to.chars().map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '_' }).collect();
     NotifyTarget { kind: NotifyKind::Webhook, url: format!("orgconfig:notify_{key}") }

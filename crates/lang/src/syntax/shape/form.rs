@@ -215,7 +215,7 @@ impl SchemaForm {
         marked.or_else(|| of_word().find(|branch| self.mark_of(branch).is_none()))
     }
 
-    /// The field that tells a branch from others of the same word.
+    /// The field that distinguishes a branch from others of the same word.
     fn mark_of(&self, branch: &Self) -> Option<&'static str> {
         let rest = self.rest.as_ref()?;
         branch.required.iter().copied().find(|name| !rest.fields.has(name))
