@@ -93,11 +93,9 @@ impl SentForm {
 
     /// What was typed in the fields of a form, as texts. What is empty is left out.
     fn typed(&self, fields: &[AskedField]) -> Map<String, Value> {
-        let typed = |(number, field): (usize, &AskedField)| {
-            let text = self.text(&name_of(number));
-            (!text.is_empty()).then(|| (field.name.clone(), Value::from(text)))
-        };
-        fields.iter().enumerate().filter_map(typed).collect()
+        let texts = (0..).map(|number| self.text(&name_of(number)));
+        let typed = fields.iter().zip(texts).filter(|(_, text)| !text.is_empty());
+        typed.map(|(field, text)| (field.name.clone(), Value::from(text))).collect()
     }
 
     /// The keys of a form: what is typed is a text, or JSON.

@@ -114,7 +114,7 @@ fn who_ends_a_wait_early_is_in_the_record() {
     assert_eq!(run.posted(), ["/after"]);
 }
 
-/// A time so many seconds from now.
+/// The time that is `seconds` from now.
 fn rfc3339_in(seconds: i64) -> String {
     (jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds)).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

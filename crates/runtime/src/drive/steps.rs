@@ -252,7 +252,7 @@ impl<'a> Driver<'a> {
         Some(Box::pin(async move { Ok(of_step(at, kind, launched.await?, MayPass::default())) }))
     }
 
-    /// Begins or resumes the run of a step, which may take so many milliseconds.
+    /// Starts or resumes the run of a step, within its time in milliseconds.
     fn begin_run(
         &self,
         called: &Arc<Program>,

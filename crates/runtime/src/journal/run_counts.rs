@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{CallbackState, RunSummary};
 use loopctl_engine::outcome::{Status, Termination};
 
-/// Moments in milliseconds since 1970, the latest first: runs that wait are told apart by how many of them they have waited since.
+/// Moments in milliseconds since 1970, the latest first: they divide the runs that wait by how long they have waited.
 pub type WaitMoments = [i64; 3];
 
 /// How many runs of a store need somebody. Runs that other runs called are not counted.
