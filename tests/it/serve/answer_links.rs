@@ -282,8 +282,7 @@ fn steps_of_a_workflow_have_pages_of_their_own_and_no_token_is_in_the_log() {
     assert_eq!((ended["final_answer"].to_string().as_str(), &ended["context"]["why_late"]), ("12.50", &json!("12")));
     let decision = &ended["result"]["decisions"][0];
     assert_eq!((&decision["decision"], &decision["comment"]), (&json!("deny"), &json!("too much")), "{ended:#}");
-    drop(server);
-    let log = std::fs::read_to_string(log).unwrap();
+    let log = server.whole_log(&log);
     assert!(log.contains(&format!("/agents/{run}/answer")), "{log}");
     assert!(!log.contains("loopctl-answer-") && !log.contains("token="), "{log}");
 }

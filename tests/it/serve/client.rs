@@ -130,6 +130,14 @@ impl Serving {
         self.child.wait().expect("it ends").code()
     }
 
+    /// Ends the server in order; its whole log. A server that is killed, and one that is still up, may owe the log its
+    /// last lines: they are written behind the answers.
+    pub fn whole_log(self, log: &std::path::Path) -> String {
+        crate::serve::restart::terminate(&self);
+        assert_eq!(self.ended(), Some(0));
+        std::fs::read_to_string(log).expect("a log")
+    }
+
     /// The memory that the server has, in KB.
     pub fn memory(&self) -> usize {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a process");

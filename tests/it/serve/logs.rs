@@ -1,6 +1,5 @@
 //! The log of a server, as an operator reads it from stderr: which lines there are, whose they are, and what is never in one.
 
-use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -25,9 +24,7 @@ impl Logged {
 
     /// Ends the server; its whole log.
     fn text(self) -> String {
-        terminate(&self.server);
-        assert_eq!(self.server.ended(), Some(0));
-        fs::read_to_string(self.log).unwrap()
+        self.server.whole_log(&self.log)
     }
 
     /// The same, each line as JSON.

@@ -98,7 +98,7 @@ fn a_folder_with_a_fault_is_served_as_it_was_and_that_is_seen() {
         until(|| !failed());
         assert!(gauge(0));
     }
-    let log = std::fs::read_to_string(log).unwrap();
+    let log = server.whole_log(&log);
     assert_eq!(log.matches("is served as it was").count(), 3, "{log}");
 }
 

@@ -46,8 +46,7 @@ fn runs_are_deleted_by_how_they_ended_and_by_their_loops() {
             metrics.contains(&format!("loopctl_runs_deleted_total{{status=\"completed\"}} {deleted}\n")),
             "{metrics}"
         );
-        drop(server);
-        let log = std::fs::read_to_string(place.path().join("log")).unwrap();
+        let log = server.whole_log(&place.path().join("log"));
         assert_eq!(log.contains("deleted runs that ended more than"), deleted > 0, "day {day}: {log}");
     }
 }

@@ -198,23 +198,11 @@ fn without_tokens_only_this_machine_is_listened_to_and_the_header_names_the_orga
 fn a_token_is_in_no_log() {
     let (place, tokens) = guarded();
     let token = &tokens[1].1;
-    let mut command = place.command(&["serve", ".", "--listen", "127.0.0.1:0"]);
-    command.env("LOOPCTL_LOG", "trace").stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
-    let address = line.trim().strip_prefix("http://").unwrap().to_owned();
-    for (target, header) in
-        [("/loops", bearer(token)), (&*format!("/loops?token={token}"), bearer("wrong-token-value"))]
-    {
-        let mut stream = std::net::TcpStream::connect(&address).unwrap();
-        let head =
-            format!("GET {target} HTTP/1.1\r\nhost: {address}\r\nauthorization: {header}\r\nconnection: close\r\n\r\n");
-        std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
-        std::io::Read::read_to_end(&mut stream, &mut Vec::new()).unwrap();
-    }
-    child.kill().unwrap();
-    let logged = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    let log = place.path().join("log.txt");
+    let server = Serving::start_logged_with(&place, &[], &log, &[("LOOPCTL_LOG", "trace")]);
+    server.send("GET", "/loops", &[("authorization", &bearer(token))], b"");
+    server.send("GET", &format!("/loops?token={token}"), &[("authorization", &bearer("wrong-token-value"))], b"");
+    let logged = server.whole_log(&log);
     assert!(logged.contains("/loops") && logged.contains("request_id"), "{logged}");
     assert!(!logged.contains(token.as_str()) && !logged.contains("wrong-token-value"), "{logged}");
 }
