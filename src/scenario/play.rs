@@ -215,13 +215,15 @@ impl Performance<'_> {
                 resume = Some(decided);
                 continue;
             }
-            if let Some(at_ms) = wait_ends_at_ms(&state, decisions.peek().map(|(_, decision)| *decision)) {
+            // A decision that was lost with its driver is given again, before the next one.
+            let again = given.as_ref().filter(|(_, pause)| *pause == state.phase && self.stored.is_some());
+            let again = again.and_then(|(index, _)| Some((*index, self.play.decisions.get(*index)?)));
+            let next = again.or_else(|| decisions.peek().copied());
+            if let Some(at_ms) = wait_ends_at_ms(&state, next.map(|(_, decision)| decision)) {
                 self.skip_until(at_ms).await;
                 resume = Some(Resume::default());
                 continue;
             }
-            let again = given.as_ref().filter(|(_, pause)| *pause == state.phase && self.stored.is_some());
-            let again = again.and_then(|(index, _)| Some((*index, self.play.decisions.get(*index)?)));
             let Some((index, decision)) = again.or_else(|| decisions.next()) else { break };
             given = Some((index, state.phase.clone()));
             match answered(decision, &state) {

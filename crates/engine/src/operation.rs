@@ -465,7 +465,7 @@ impl<A: Address> Operation<A> {
                 self.form().values(answer).map(drop).map_err(Refused::new)
             }
             (Progress::Waits(awaited), Decision::Answer(data)) => {
-                if awaited.until_ms <= now_ms {
+                if awaited.until_ms <= decided.came_at_ms.unwrap_or(now_ms) {
                     return Err(Refused::new("the event came too late: the step fails when the run is resumed"));
                 }
                 let is_json = serde_json::from_str::<Value>(data).is_ok();

@@ -79,6 +79,49 @@ fn a_notice_that_may_not_be_sent_fails_its_step_and_shows_no_address() {
 }
 
 #[test]
+fn a_notice_is_posted_or_fails_where_its_target_redirects_it() {
+    for status in [301, 302, 303, 307, 308] {
+        let server = Server::with(move |number, _| match number {
+            0 => Answer::new("text/plain", "").status(status).header("location", "/moved"),
+            _ => Answer::new("text/html", "ok"),
+        });
+        let ran = run(&with_target("webhook", &server, json!({ "private_addresses": true })));
+        let sent: Vec<String> =
+            server.requests().iter().map(|request| format!("{} {}", request.method, request.path)).collect();
+        let first = format!("POST /{ADDRESS}");
+        if status >= 307 {
+            assert_eq!((ran.code, sent), (0, vec![first, "POST /moved".to_owned()]), "{status}: {ran:#?}");
+            assert_eq!(server.requests()[1].json()["text"], "C-7 was paid: <!channel>");
+        } else {
+            assert_eq!((ran.code, sent), (1, vec![first]), "{status}: {ran:#?}");
+            let why = ran.json()["error"]["message"].to_string();
+            assert!(why.contains("redirected to ") && why.contains("not followed"), "{status}: {why}");
+        }
+    }
+}
+
+#[test]
+fn what_a_server_repeats_of_its_address_is_hidden() {
+    for (status, code) in [(404, 1), (200, 0)] {
+        let server = Server::with(move |_, request| {
+            let (path, last) = (&request.path, request.path.rsplit('/').next().unwrap_or_default());
+            Answer::new("text/html", format!("Cannot POST {path}, no {last}")).status(status)
+        });
+        let place = with_target("slack", &server, json!({ "private_addresses": true }));
+        place.file("hook.txt", format!("{}/services/T0TEAM7/B0ROOM8/zXcVbNm1qwErTy2", server.url()));
+        let ran = run(&place);
+        assert_eq!(ran.code, code, "{ran:#?}");
+        let trace = place.call(&["trace", "r", "--format", "json"]);
+        assert!(trace.stdout.contains("Cannot POST"), "{trace:#?}");
+        for text in [ran.stdout, ran.stderr, trace.stdout, place.call(&["trace", "r"]).stdout] {
+            for secret in ["T0TEAM7", "B0ROOM8", "zXcVbNm1qwErTy2"] {
+                assert!(!text.contains(secret), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn an_action_of_this_name_keeps_its_meaning() {
     let server = Server::with(|_, _| Answer::json(&json!({ "did": 1 })));
     let place = place();

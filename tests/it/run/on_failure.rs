@@ -125,6 +125,34 @@ fn each_failure_of_a_run_that_is_retried_is_handled_once() {
 }
 
 #[test]
+fn a_choice_that_is_called_like_them_keeps_its_case_when_the_run_is_retried() {
+    let choose = |id: &str, steps: Value| json!({ "id": id, "type": "choose", "cases": [{ "when": { "hasKey": "@input" }, "steps": steps }] });
+    let route = choose("on_failure_route", json!([step("pay", json!({})), step("tell", json!({}))]));
+    let place = place(
+        json!({ "actions": [route], "on_failure": [choose("back", json!([step("undo", json!({}))]))] }),
+        json!({ "pay": [{ "error": FAILS }], "undo": [{ "undone": 1 }] }),
+    );
+    let (_, failed) = run(&place, json!({}));
+    assert_eq!(
+        steps(&failed),
+        [
+            "on_failure_route completed",
+            "on_failure_route.0.pay failed",
+            "on_failure.back completed",
+            "on_failure.back.0.undo completed"
+        ],
+        "{failed}"
+    );
+    answers(&place, json!({ "pay": [{ "ok": 1 }], "tell": [{ "told": 1 }] }));
+    let done = resume(&place, &["--retry-failed"]);
+    assert_eq!(done["status"], "completed", "{done}");
+    let ended = steps(&done);
+    for step in ["on_failure_route.0.pay completed", "on_failure_route.0.tell completed"] {
+        assert!(ended.iter().any(|ended| ended == step), "{ended:?}");
+    }
+}
+
+#[test]
 fn an_item_that_fails_is_handled_with_its_own_keys_before_it_counts_as_failed() {
     let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.rows",
         "item_variable_name": "row", "max_concurrency": 2, "failure_strategy": "continue_on_error", "summary_key": "sums",

@@ -149,8 +149,8 @@ fn the_scenarios_of_the_examples_hold() {
 }
 
 #[test]
-fn the_loops_of_the_examples_survive_a_crash_everywhere() {
-    survive_a_crash_everywhere(&["examples/http-status", "examples/support-triage"]);
+fn the_small_examples_survive_a_crash_everywhere() {
+    survive_a_crash_everywhere(&["examples/http-status", "examples/onboarding", "examples/support-triage"]);
 }
 
 #[test]

@@ -222,3 +222,33 @@ fn what_is_no_event_is_refused_and_one_of_another_organisation_reaches_no_run() 
         crate::common::wait_poll_interval();
     }
 }
+
+#[test]
+fn an_event_is_in_time_by_when_it_came_and_not_by_when_its_run_is_driven() {
+    let tools = tools();
+    let place = place(&tools);
+    let store = "sqlite:runs.db";
+    let clock = place.path().join("clock").to_str().expect("a path").to_owned();
+    let server = start(&place, store);
+    let (in_time, late) =
+        (begin(&server, "ship", &json!({ "order": 1 })), begin(&server, "ship", &json!({ "order": 2 })));
+    waits(&server, &in_time);
+    waits(&server, &late);
+    drop(server);
+    // No server runs while they come, nor when the time to wait is over.
+    let send = |id: &str, order: i64| {
+        let data = json!({ "order": order, "by": id }).to_string();
+        let args = ["event", "payment.received", "--id", id, "--data", &data, "--store", store];
+        let sent = place.call_with(&args, &[("LOOPCTL_CLOCK", &clock)]);
+        assert_eq!(sent.code, 0, "{sent:?}");
+        sent.stdout + &sent.stderr
+    };
+    assert!(send("early", 1).contains("1 run gets it"));
+    place.file("clock", 7_260_000.to_string());
+    assert!(send("late", 2).contains("no run waits for it"));
+    let server = start(&place, store);
+    completed(&server, &in_time);
+    let error = server.settled(&late)["result"]["error"].clone();
+    assert!(error["message"].as_str().unwrap().contains("`payment.received` did not come in time"), "{error:#}");
+    assert_eq!(posted(&tools), ["/early"]);
+}

@@ -261,7 +261,7 @@ impl WrittenDecision {
             };
         };
         let Self { pause, call, at, hash, comment, .. } = self;
-        Ok(Some(Decided { pause, call, at, hash, decision, by, also: Vec::new(), comment, rights }))
+        Ok(Some(Decided { pause, call, at, hash, decision, by, also: Vec::new(), comment, rights, came_at_ms: None }))
     }
 }
 

@@ -34,6 +34,10 @@ pub struct Decided {
     /// What who decides may decide about.
     #[serde(default, skip_serializing_if = "DecisionRights::is_all")]
     pub rights: DecisionRights,
+    /// When the event from outside came that decides, in milliseconds since 1970: one that came in time is in time, whenever its
+    /// run is driven. None for a human.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub came_at_ms: Option<i64>,
 }
 
 /// Who decides with the token of a posted pause, where nobody knows who started the run; in older journals also where that
@@ -127,6 +131,7 @@ impl From<Decision> for Decided {
             also: Vec::new(),
             comment: None,
             rights: DecisionRights::All,
+            came_at_ms: None,
         }
     }
 }

@@ -19,7 +19,7 @@ impl Advance<'_> {
         }
         let Some(slot) = list.on_failure else { return Some(ListEnd::Failed(fault)) };
         // What an earlier failure chose is chosen anew.
-        frame.cases.retain(|choose, _| !choose.starts_with(ON_FAILURE));
+        frame.cases.retain(|choose, _| choose.split('.').next() != Some(ON_FAILURE));
         frame.cases.insert(ON_FAILURE.to_owned(), 0);
         frame.given.insert(ERROR_KEY.to_owned(), error(&fault));
         let (next, current) = (mem::replace(&mut frame.next, slot), mem::take(&mut frame.current));

@@ -238,9 +238,9 @@ impl StepFault {
 }
 
 impl StepFrame {
-    /// Whether a step runs in the list, as far as choices decide that.
+    /// Whether a step runs in the list, as far as choices decide that: all around it, because the case of one inside stays known.
     pub(super) fn takes(&self, step: &FlowStep) -> bool {
-        step.within.last().is_none_or(|of| self.cases.get(&*of.choose) == Some(&of.case))
+        step.within.iter().all(|of| self.cases.get(&*of.choose) == Some(&of.case))
     }
 
     /// Whether the driver must perform a step of it. Loops are at most three deep: the recursion ends.

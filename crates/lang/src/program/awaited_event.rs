@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::canonical::is_same;
 use super::reference::{Field, Scope, Unresolved};
 use super::wait::MAX_WAIT_MS;
 use crate::language::wait::WaitForEvent;
@@ -68,7 +69,7 @@ pub struct EventMatch {
 }
 
 impl EventMatch {
-    /// Whether an event is one of them. Numbers are compared by what they say: `1.0` is `1`.
+    /// Whether an event is one of them. Values are compared as conditions compare them: `1.0` is `1`, and no digit is rounded away.
     pub fn takes(&self, event: &str, data: &Value) -> bool {
         let is = |(path, wanted): (&String, &Value)| at(data, path).is_some_and(|found| is_same(found, wanted));
         self.event == event && self.matches.iter().all(is)
@@ -86,17 +87,6 @@ fn at<'v>(data: &'v Value, path: &str) -> Option<&'v Value> {
     })
 }
 
-/// Whether two values are the same, as conditions compare them.
-fn is_same(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => {
-            one == other
-                || one.as_f64().zip(other.as_f64()).is_some_and(|(one, other)| one.to_bits() == other.to_bits())
-        }
-        _ => one == other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -110,7 +100,8 @@ mod tests {
 
     #[test]
     fn an_event_is_taken_by_its_name_and_by_the_values_of_its_data() {
-        let data = json!({ "order": 7, "paid": { "by": "card", "parts": [1, 2] }, "a.b": "dotted", "none": null });
+        let data = json!({ "order": 7, "paid": { "by": "card", "parts": [1, 2] }, "a.b": "dotted", "none": null,
+            "big": 9_007_199_254_740_993_u64, "bigs": [9_007_199_254_740_993_u64] });
         for (matches, is_taken) in [
             (json!({}), true),
             (json!({ "order": 7 }), true),
@@ -120,6 +111,11 @@ mod tests {
             (json!({ "paid.by": "cash", "order": 7 }), false),
             (json!({ "paid.parts.1": 2 }), true),
             (json!({ "paid.parts": [1, 2] }), true),
+            (json!({ "paid.parts": [1.0, 2] }), true),
+            (json!({ "paid.parts": [1, 3] }), false),
+            (json!({ "big": 9_007_199_254_740_993_u64 }), true),
+            (json!({ "big": 9_007_199_254_740_992_u64 }), false),
+            (json!({ "bigs": [9_007_199_254_740_992_u64] }), false),
             (json!({ "a.b": "dotted" }), true),
             (json!({ "none": null }), true),
             (json!({ "absent": null }), false),

@@ -20,6 +20,15 @@ pub fn spelling(value: &Value) -> String {
     out
 }
 
+/// Whether two values are equal JSON: numbers by what they are worth, to the last digit, also inside lists and objects.
+pub fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || number(one) == number(other),
+        (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => spelling(one) == spelling(other),
+        _ => one == other,
+    }
+}
+
 /// The same, piece by piece.
 pub fn spell(value: &Value, out: &mut impl FnMut(&str)) {
     if let Value::String(text) = value {

@@ -104,7 +104,7 @@ pub struct FlowStep {
     pub number: usize,
     /// Its place in the list that an engine goes through: the steps of the cases of a choice follow the choice.
     pub slot: usize,
-    /// The cases that it is in, the outermost first: it runs only where the last one was chosen.
+    /// The cases that it is in, the outermost first: it runs only where each of them was chosen.
     pub within: Vec<CaseOf>,
     /// The JSON pointer of it in its document.
     pub pointer: String,

@@ -128,7 +128,8 @@ impl EngineBuilder {
 
     /// The engine.
     pub fn build(self) -> Engine {
-        let mut vault = Vault::new(self.project.orgconfig.clone(), &self.root);
+        let addresses = self.project.notify.values().map(|target| target.url.as_str());
+        let mut vault = Vault::new(self.project.orgconfig.clone(), &self.root).with_addresses(addresses);
         if self.stage.as_ref().is_none_or(|stage| stage.is_live) {
             let programs = AllowedPrograms::new(&self.project.allow.commands, &self.root);
             vault = vault.with_programs(Arc::new(programs));

@@ -94,20 +94,20 @@ impl Driver<'_> {
         }
     }
 
-    /// Takes what happened to steps that wait while others are under way: what expired, and what other processes
-    /// decided. Returns the steps to perform after that.
+    /// Takes what happened to steps that wait while others are under way: what other processes decided, and what
+    /// expired. Returns the steps to perform after that.
     ///
     /// # Errors
     /// When the store fails.
     pub(super) async fn look_beside(&mut self) -> Result<Vec<StepAddress>, Fault> {
-        let mut next = Vec::new();
-        if due_beside(&self.state).is_some_and(|at_ms| at_ms <= clock::wall_ms()) {
-            next = steps_of(&self.take(EventKind::ApprovalExpired).await?);
-        }
+        // An event that came in time is in time, however late the look is.
+        let mut next = self.take_queued().await?;
         if let Some(effects) = Box::pin(self.take_kept_events()).await? {
             next.extend(steps_of(&effects));
         }
-        next.extend(self.take_queued().await?);
+        if due_beside(&self.state).is_some_and(|at_ms| at_ms <= clock::wall_ms()) {
+            next.extend(steps_of(&self.take(EventKind::ApprovalExpired).await?));
+        }
         Ok(next)
     }
 

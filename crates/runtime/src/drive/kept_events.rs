@@ -35,7 +35,7 @@ impl Driver<'_> {
         for step in new {
             let is_meant = |event: &&OutsideEvent| {
                 let data = serde_json::from_str(&event.data).unwrap_or_default();
-                step.takes.takes(&event.event, &data) && !has_taken(&self.state, &event.id)
+                step.fits(event, &data) && !has_taken(&self.state, &event.id)
             };
             let Some(event) = kept.iter().find(is_meant) else { continue };
             let event = event.clone();

@@ -39,6 +39,7 @@ pub(super) fn decided(at: &str, hash: Option<&str>, event: &OutsideEvent) -> Dec
         at: Some(at.to_owned()),
         hash: hash.map(str::to_owned),
         by: Some(decider(&event.id)),
+        came_at_ms: Some(event.at_ms),
         ..Decided::from(Decision::Answer(event.data.clone()))
     }
 }
@@ -58,7 +59,7 @@ pub async fn deliver(journal: &dyn Journal, event: OutsideEvent) -> Result<Event
     let meant: Vec<(String, AwaitedEvent)> = waiters
         .into_iter()
         .filter_map(|EventWaiter { run_id, awaits }| {
-            let step = awaits.into_iter().find(|awaited| awaited.takes.takes(&event.event, &data))?;
+            let step = awaits.into_iter().find(|awaited| awaited.fits(&event, &data))?;
             Some((run_id, step))
         })
         .collect();
@@ -101,8 +102,8 @@ pub(super) fn awaited(state: &State) -> Vec<AwaitedEvent> {
 }
 
 fn of_question(question: StepQuestion) -> Option<AwaitedEvent> {
-    let StepQuestion { at, hash, awaits, .. } = question;
-    Some(AwaitedEvent { at, hash, takes: *awaits? })
+    let StepQuestion { at, hash, awaits, expires_at_ms, .. } = question;
+    Some(AwaitedEvent { at, hash, takes: *awaits?, until_ms: expires_at_ms })
 }
 
 /// Whether a run has taken an event.

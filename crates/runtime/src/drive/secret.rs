@@ -1,5 +1,6 @@
 //! The vault: resolves the secrets of the project by key, late, and removes them from texts.
 
+mod address_parts;
 mod decode;
 mod encodings;
 mod program;
@@ -14,8 +15,9 @@ mod tests_growing;
 mod tests_spellings;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -57,6 +59,8 @@ const MIN_SCRUBBED: usize = 4;
 pub struct Vault {
     keys: BTreeMap<String, SecretSource>,
     root: PathBuf,
+    /// The sources of addresses: parts of them are secrets too.
+    addresses: BTreeSet<String>,
     found: RwLock<FoundSecret>,
     programs: Programs,
     /// The programs that were asked, by the sources of their secrets.
@@ -91,7 +95,25 @@ impl fmt::Debug for Vault {
 impl Vault {
     /// A vault over the project's `orgconfig`; `file:` paths are relative to `root`.
     pub fn new(keys: BTreeMap<String, SecretSource>, root: &Path) -> Self {
-        Self { keys, root: root.to_owned(), found: RwLock::default(), programs: None, asked: Mutex::default() }
+        Self {
+            keys,
+            root: root.to_owned(),
+            addresses: BTreeSet::new(),
+            found: RwLock::default(),
+            programs: None,
+            asked: Mutex::default(),
+        }
+    }
+
+    /// The same, with these addresses among its secrets: `orgconfig:KEY`. Servers repeat the path of one without the rest.
+    #[must_use]
+    pub fn with_addresses<'a>(mut self, addresses: impl Iterator<Item = &'a str>) -> Self {
+        let source = |address: &str| match self.keys.get(address.strip_prefix("orgconfig:")?)? {
+            SecretSource::Written(text) => Some(text.clone()),
+            SecretSource::Command(command) => Some(source_of(command)),
+        };
+        self.addresses = addresses.filter_map(source).collect();
+        self
     }
 
     /// The same, which starts programs that print secrets. Without them, no secret of a program is there.
@@ -423,6 +445,10 @@ impl Vault {
         found.texts.extend(texts.into_iter().map(|(source, text)| (source, SecretString::from(text))));
         let older = found.older.iter().map(|(source, text)| (source, text));
         let secrets = found.texts.iter().chain(older).map(|(source, text)| (source, text.expose_secret()));
+        let secrets = secrets.flat_map(|(source, text)| {
+            let parts = if self.addresses.contains(source) { address_parts::of(text) } else { Vec::new() };
+            iter::once(text).chain(parts).map(move |text| (source, text))
+        });
         let secrets = secrets.filter(|(_, text)| text.len() >= MIN_SCRUBBED);
         let mut secrets = secrets.map(|(source, text)| (text, format!("[secret {}]", self.label(source)))).peekable();
         if secrets.peek().is_none() {

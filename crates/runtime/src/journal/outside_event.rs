@@ -2,6 +2,7 @@
 //! came finds it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use loopctl_engine::question::EventMatch;
 
@@ -51,6 +52,16 @@ pub struct AwaitedEvent {
     pub hash: Option<String>,
     /// The events that it takes.
     pub takes: EventMatch,
+    /// Until when, in milliseconds since 1970: one that comes then is late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<i64>,
+}
+
+impl AwaitedEvent {
+    /// Whether it takes an event that brings this.
+    pub fn fits(&self, event: &OutsideEvent, data: &Value) -> bool {
+        self.until_ms.is_none_or(|until_ms| event.at_ms < until_ms) && self.takes.takes(&event.event, data)
+    }
 }
 
 /// A run that waits for events.

@@ -9,8 +9,9 @@ use super::unasked_calls;
 use crate::check::condition::{ConditionFacts, Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
 use crate::compile::Effort;
-use crate::compile::steps::{JsonTypes, KnownValue, is_same, listed};
+use crate::compile::steps::{JsonTypes, KnownValue, listed};
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::program::canonical::is_same;
 use crate::program::reference::as_path;
 use crate::syntax::quoted;
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::possible_values::ValueTypes;
 use super::{Part, short};
 use crate::diagnostic::codes;
+use crate::program::canonical::is_same;
 use crate::program::condition::slashed;
 use crate::program::fault::LocalFault;
 use crate::program::schema::Schema;
@@ -190,11 +191,6 @@ pub(super) fn listed_types(part: &Part<'_>) -> Option<(ValueTypes, String)> {
     // A `const` that breaks the keywords beside it is itself the cause.
     let is_bad = constant.is_some_and(|constant| own.why(constant).is_some());
     Some((left, part.below(if is_bad { "const" } else { name })))
-}
-
-/// Whether two values are equal: numbers by what they are worth.
-fn is_same(one: &Value, other: &Value) -> bool {
-    one == other || (one.is_number() && other.is_number() && one.as_f64() == other.as_f64())
 }
 
 /// The keywords of a part that judge a value by itself, ready to do so.

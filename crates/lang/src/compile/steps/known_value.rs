@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 
 use super::bounds::SchemaBounds;
+use crate::program::canonical::is_same;
 use crate::program::schema::Schema;
 use crate::syntax::quoted;
 
@@ -282,11 +283,6 @@ impl KnownValue {
             None => format!("is {}", self.bounds.called()),
         }
     }
-}
-
-/// Whether two values are equal: numbers by what they are worth.
-pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
-    one == other || (one.is_number() && other.is_number() && one.as_f64() == other.as_f64())
 }
 
 /// The first words of a list.

@@ -26,7 +26,7 @@ use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
 pub(crate) use choose::{case_lists, is_choice};
-pub(crate) use known_value::{DeclaredText, JsonTypes, KnownValue, is_same, listed};
+pub(crate) use known_value::{DeclaredText, JsonTypes, KnownValue, listed};
 pub(crate) use named::{NamedStep, named_document};
 pub(crate) use output::{head, launched, text};
 pub(crate) use result::ListSource;

@@ -66,7 +66,7 @@ pub(super) fn the_runs_that_wait_for_an_event_are_found_by_its_name_and_woken(jo
     let awaits = |event: &str| {
         let matches = json!({ "text": "\"event\":\"other\"" }).as_object().unwrap().clone();
         let takes = EventMatch { event: event.to_owned(), matches };
-        vec![AwaitedEvent { at: "0".to_owned(), hash: Some("0f".to_owned()), takes }]
+        vec![AwaitedEvent { at: "0".to_owned(), hash: Some("0f".to_owned()), takes, until_ms: Some(90_000) }]
     };
     let record = |status, event: Option<&str>| StatusRecord {
         termination: Some(Termination::WaitingEvent).filter(|_| status == Status::Paused),

@@ -124,7 +124,11 @@ impl HttpRunner {
         let sent = self.vault.hold(keys);
         let request = request::build(tool, call, &call.scope(&self.vault))?;
         let action = &tool.action;
-        let policy = AnswerPolicy { ok_status: action.ok_status.as_deref(), error_body: action.error_body };
+        let policy = AnswerPolicy {
+            ok_status: action.ok_status.as_deref(),
+            error_body: action.error_body,
+            keeps_method: matches!(tool.body, Some(Body::Notice(_))),
+        };
         let refused = match self.perform(request, policy, progress).await {
             Err(fault) if !sent.is_empty() && is_unauthorized(&fault) => fault,
             outcome => return outcome,
@@ -167,7 +171,7 @@ impl HttpRunner {
             match location.filter(|_| is_redirect(status)) {
                 Some(location) => {
                     is_made |= status == StatusCode::SEE_OTHER;
-                    redirect(&mut request, status, location).map_err(|fault| made(is_made, fault.into()))?;
+                    redirect(&mut request, status, location, policy).map_err(|fault| made(is_made, fault.into()))?;
                 }
                 None => return Err(made(is_made, response::refused(response, policy.error_body).await)),
             }
@@ -233,7 +237,12 @@ fn is_redirect(status: StatusCode) -> bool {
 }
 
 /// Changes the request to the redirect's target, when that has the same origin.
-fn redirect(request: &mut HttpRequest, status: StatusCode, location: &str) -> Result<(), ToolFault> {
+fn redirect(
+    request: &mut HttpRequest,
+    status: StatusCode,
+    location: &str,
+    policy: AnswerPolicy<'_>,
+) -> Result<(), ToolFault> {
     let target = request
         .url
         .join(location)
@@ -249,6 +258,12 @@ fn redirect(request: &mut HttpRequest, status: StatusCode, location: &str) -> Re
         301 | 302 => request.method == Method::POST,
         _ => false,
     };
+    if becomes_get && policy.keeps_method {
+        return Err(fault(
+            format!("redirected to {}, not followed", place(&target)),
+            format!("http {}: nothing would be sent there; give the address that it leads to", status.as_u16()),
+        ));
+    }
     if becomes_get {
         request.method = Method::GET;
         request.body = None;
