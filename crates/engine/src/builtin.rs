@@ -2,6 +2,7 @@
 
 use serde_json::{Number, Value, json};
 
+use super::dialect::as_json;
 use super::event::ToolResult;
 use super::fitted;
 use super::memory;
@@ -64,7 +65,7 @@ fn complete(program: &LoopProgram, state: &LoopState, input: &Value) -> Done {
         // A string answer that contains JSON is taken as that JSON, if the JSON matches the schema and the
         // string does not.
         if !faults.is_empty()
-            && let Some(read) = answer.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok())
+            && let Some(read) = answer.as_str().and_then(|text| json_answer(state, text))
             && storable::fault_of(&read).is_none()
             && schema.faults(&read).is_empty()
         {
@@ -90,6 +91,11 @@ fn complete(program: &LoopProgram, state: &LoopState, input: &Value) -> Done {
         _ => Number::from_f64(1.0).unwrap_or_else(|| Number::from(1)),
     };
     Done::Completed(Answer { answer, confidence, summary: text(input, "summary") })
+}
+
+/// The JSON that a text answer is.
+fn json_answer(state: &LoopState, text: &str) -> Option<Value> {
+    if state.header.reads_exact_texts() { as_json(text) } else { serde_json::from_str(text).ok() }
 }
 
 fn text(input: &Value, name: &str) -> Option<String> {

@@ -9,6 +9,7 @@ use serde_json::{Map, Number, Value};
 use super::dialect;
 use super::storable;
 use loopctl_lang::program::Schema;
+use loopctl_lang::program::null_member::left_out;
 
 /// How often a value is read again: each time, up to twenty faults are looked at.
 const MAX_ROUNDS: u32 = 32;
@@ -64,14 +65,6 @@ fn read_at(schema: &Schema, whole: &mut Value, path: &str) -> bool {
 /// The value that a text writes; none for a text that is only a text.
 fn of_text(text: &str) -> Option<Value> {
     dialect::as_json(text).filter(|value| !value.is_string())
-}
-
-/// Leaves out a member. A null of a list has a place, and stays.
-fn left_out(whole: &mut Value, path: &str) -> bool {
-    let Some((parent, name)) = path.rsplit_once('/') else { return false };
-    let name = name.replace("~1", "/").replace("~0", "~");
-    let members = whole.pointer_mut(parent).and_then(Value::as_object_mut);
-    members.is_some_and(|members| members.shift_remove(&name).is_some())
 }
 
 /// Leaves out nulls of an object that does not match as a whole: one, or all. A null that the schema knows is only left out

@@ -99,8 +99,8 @@ impl RunHeader {
         self.edition >= 3
     }
 
-    /// Whether two times have an order, a text with blanks around is no number, and a text in the input of a step is read as the
-    /// number or boolean that its schema wants.
+    /// Whether two times have an order, a text with blanks around is no number, a text in the input of a step is read as the number
+    /// or boolean that its schema wants, and an answer of JSON that has a key twice is none.
     pub(super) fn reads_exact_texts(&self) -> bool {
         self.edition >= 4
     }

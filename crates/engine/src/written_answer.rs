@@ -2,15 +2,13 @@
 
 use serde_json::Value;
 
-use super::dialect::as_json;
+use super::dialect::{as_json, thinking};
 use super::{fitted, storable};
 use loopctl_lang::program::Schema;
 use loopctl_lang::program::schema::list;
 
 /// How often a value is looked for in the words around it: each bracket may begin one.
 const MAX_LOOKS: usize = 64;
-/// What comes before an answer when a model thinks aloud.
-const THOUGHT: [&str; 2] = ["<think>", "</think>"];
 
 /// The value: the JSON that the text is, that is in a fence, or that has words around it. One that does not match is read anew
 /// where it has one reading. A text that matches as it stands is taken as one where no JSON is.
@@ -18,14 +16,20 @@ const THOUGHT: [&str; 2] = ["<think>", "</think>"];
 /// # Errors
 /// What is wrong, in words for the model.
 pub fn written_answer(schema: &Schema, text: &str) -> Result<Value, String> {
-    let [begin, end] = THOUGHT;
-    let said = text.trim();
-    let said = said.strip_prefix(begin).and_then(|rest| rest.split_once(end)).map_or(said, |(_, said)| said).trim();
+    let thought = thinking::split(text);
+    if thought.open {
+        return Err("it ends in its thinking: close it, and write the answer behind it".to_owned());
+    }
+    let said = thought.rest;
     let whole = as_json(said);
-    let found: Vec<Value> = match whole {
-        Some(value) => vec![value],
+    let Embedded { values: found, has_broken } = match whole {
+        Some(value) => Embedded { values: vec![value], has_broken: false },
         None => embedded(said),
     };
+    let plain = Value::from(said);
+    if has_broken && !schema.faults(&plain).is_empty() {
+        return Err("it holds JSON that can't be read: write the JSON alone, each key once".to_owned());
+    }
     let mut matching: Vec<Value> = Vec::new();
     for value in &found {
         if let Some(value) = matched(schema, value)
@@ -39,7 +43,6 @@ pub fn written_answer(schema: &Schema, text: &str) -> Result<Value, String> {
         (0, _) => {}
         (several, _) => return Err(format!("it holds {several} values that could be the answer; write one")),
     }
-    let plain = Value::from(said);
     if schema.faults(&plain).is_empty() {
         return Ok(plain);
     }
@@ -58,25 +61,66 @@ fn matched(schema: &Schema, value: &Value) -> Option<Value> {
     if schema.faults(value).is_empty() { Some(value.clone()) } else { fitted::fitted(schema, value) }
 }
 
-/// The objects and lists in a text with words around them; those inside of others are not among them.
-fn embedded(text: &str) -> Vec<Value> {
-    let (mut found, mut rest, mut looks) = (Vec::new(), text, 0);
-    while let Some(at) = rest.find(['{', '[']).filter(|_| looks < MAX_LOOKS) {
+/// What a text holds with words around it.
+#[derive(Default)]
+struct Embedded {
+    /// The objects and lists, without those inside of others.
+    values: Vec<Value>,
+    /// Whether one of them can't be read: what the model means is not known then, whatever else is there.
+    has_broken: bool,
+}
+
+/// The objects and lists in a text with words around them. Nothing inside of brackets that can't be read is a value of its own:
+/// `{"verdict": "refuse", "instead_of": {"verdict": "pay"}, }}` says refuse, and is broken.
+fn embedded(text: &str) -> Embedded {
+    let (mut found, mut rest, mut looks) = (Embedded::default(), text, 0);
+    while let Some(at) = rest.find(['{', '[']) {
+        if looks == MAX_LOOKS {
+            found.has_broken = true;
+            break;
+        }
         looks += 1;
         let here = rest.get(at..).unwrap_or_default();
-        let mut values = serde_json::Deserializer::from_str(here).into_iter::<serde::de::IgnoredAny>();
-        let is_value = matches!(values.next(), Some(Ok(_)));
-        let length = values.byte_offset();
+        let length = bracketed(here);
         // A key that is there twice has two meanings: the reader of whole values refuses it.
-        match here.get(..length).filter(|_| is_value).and_then(as_json) {
-            Some(value) => {
-                found.push(value);
-                rest = here.get(length..).unwrap_or_default();
-            }
-            None => rest = here.get(1..).unwrap_or_default(),
+        match length.and_then(|length| here.get(..length)).and_then(as_json) {
+            Some(value) => found.values.push(value),
+            None => found.has_broken |= begins_json(here),
         }
+        rest = length.and_then(|length| here.get(length..)).unwrap_or_default();
     }
     found
+}
+
+/// The length of a text up to the bracket that closes its first one, which a text in quotes can't do. None: nothing closes it.
+fn bracketed(text: &str) -> Option<usize> {
+    let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_quoted => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            b'{' | b'[' if !is_quoted => depth += 1,
+            b'}' | b']' if !is_quoted => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether brackets that can't be read were meant as JSON: `{"` and `[{`, and not `{name}` or `[see above]`.
+fn begins_json(text: &str) -> bool {
+    let mut inner = text.chars().filter(|letter| !letter.is_whitespace());
+    match (inner.next(), inner.next()) {
+        (Some('{'), Some(first)) => matches!(first, '"' | '\''),
+        (_, Some(first)) => matches!(first, '"' | '{' | '['),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +144,10 @@ mod tests {
             format!("```json\n{answer}\n```"),
             format!("Here it is:\n```\n{answer}\n```\nAnything else?"),
             format!("The verdict [see above] is {answer}."),
+            format!("The {{verdict}} of [the \"case\"] is {answer}."),
             format!("<think>maybe {{\"verdict\": \"refuse\"}}</think>\n{answer}"),
+            format!("maybe {{\"verdict\": \"refuse\"}}</think>{answer}"),
+            format!("<thinking>{{\"verdict\": \"refuse\"}}</thinking>\n{answer}"),
             format!("First {{\"note\": 1}}, then {answer}"),
             format!("{answer} - that is: {answer}"),
             r#"{"verdict": "pay", "amount": "1.50"}"#.to_owned(),
@@ -116,9 +163,16 @@ mod tests {
         for (text, why) in [
             ("", "holds no JSON"),
             ("I would pay.", "holds no JSON"),
-            ("{\"verdict\": \"pay\"", "holds no JSON"),
+            ("{\"verdict\": \"pay\"", "can't be read"),
             (r#"{"verdict": "maybe"}"#, "does not match the schema"),
-            (r#"{"verdict": "pay", "verdict": "refuse"}"#, "holds no JSON"),
+            (r#"{"verdict": "pay", "verdict": "refuse"}"#, "can't be read"),
+            (r#"{"verdict": "refuse", "instead_of": {"verdict": "pay"}"#, "can't be read"),
+            (r#"{"verdict": "refuse", "instead_of": {"verdict": "pay"} oops}"#, "can't be read"),
+            (r#"{"verdict": "refuse" "note": "a } in it", "instead_of": {"verdict": "pay"}}"#, "can't be read"),
+            (r#"{"verdict": "pay"} and then {"verdict": "refuse""#, "can't be read"),
+            (r#"[{"verdict": "pay"}, {"verdict": "refuse", "verdict": "pay"}]"#, "can't be read"),
+            (r#"<think>Pay? {"verdict": "pay"}"#, "ends in its thinking"),
+            ("see [this {\"verdict\": \"pay\"}", "holds no JSON"),
             (r#"{"verdict": "pay"} or {"verdict": "refuse"}"#, "2 values that could be the answer"),
             (r#"{"a": 1} and {"b": 2}"#, "none matches"),
         ] {

@@ -85,3 +85,49 @@ fn a_text_is_read_where_the_action_wants_a_number_and_check_agrees_with_the_run(
         }
     }
 }
+
+#[test]
+fn a_null_is_left_out_where_the_input_of_a_step_may_be_and_check_warns_where_it_may_not() {
+    let place = place();
+    let parameters = |required: Value| {
+        json!({ "type": "object", "required": required, "properties": { "until": { "type": "string" },
+            "note": { "type": ["string", "null"] }, "at": { "type": "object", "properties": { "n": { "type": "integer" } } } } })
+    };
+    let action = |required: Value| {
+        json!([{ "action_name": "take", "kind": "http", "description": "Takes.", "http_method": "POST",
+            "url": "https://tools.example.com/take", "parameters": parameters(required) }])
+    };
+    let document = |step: Value| {
+        let until = json!({ "type": ["string", "null"] });
+        let input = json!({ "type": "object", "properties": { "until": until }, "required": ["until"] });
+        place.json("loop.json", &json!({ "name": "flow", "input": input, "definition": { "actions": [step] } }));
+    };
+    script(&place, json!({ "take": [{ "ok": true }] }));
+    let given = json!({ "until": "@input.until", "note": "@input.until", "at": { "n": "@input.until" } });
+    let guard = json!({ "condition": { "notEqual": ["@input.until", null] } });
+    // What is required, the step, what `check` finds, the exit code, and the input of the step.
+    for (number, (required, step, found, code, input)) in [
+        (json!([]), json!({ "properties": given }), vec![], 0, json!({ "note": null, "at": {} })),
+        (json!([]), json!({ "properties": { "until": null } }), vec![], 0, json!({})),
+        (json!(["until"]), json!({ "properties": { "until": "@input.until" } }), vec!["L142"], 1, Value::Null),
+        (json!(["until"]), json!({ "properties": { "until": null } }), vec!["L142"], 2, Value::Null),
+        (json!(["until"]), json!({ "properties": given, "filter": guard }), vec![], 0, Value::Null),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let step = crate::common::with(step, json!({ "type": "take" }));
+        place.json("actions/take.json", &action(required));
+        document(step.clone());
+        assert_eq!(codes(&place), found, "{step}");
+        place.json("input.json", &json!({ "until": null }));
+        let id = format!("n{number}");
+        let ran =
+            place.call(&["run", "loop.json", "--run-id", &id, "--input-file", "input.json", "--script", "script.json"]);
+        assert_eq!(ran.code, code, "{step}: {ran:#?}");
+        if code == 0 && input.is_object() {
+            let shown = place.call(&["trace", &id, "--at", "0", "--format", "json"]).json();
+            assert_eq!(shown["steps"][0]["input"], input, "{step}");
+        }
+    }
+}

@@ -44,6 +44,8 @@ fn an_answer_is_the_value_however_it_is_wrapped_and_a_wrong_one_is_asked_for_aga
         (vec![json!(right)], 1),
         (vec![json!(format!("Here it is:\n```json\n{right}\n```\nBye."))], 1),
         (vec![json!("I think so."), json!(format!("Sorry: {right}"))], 2),
+        // What is inside of a broken answer is no answer.
+        (vec![json!(r#"{"covered": false "sum": 0, "else": {"covered": false}}"#), json!(right)], 2),
         (vec![json!(r#"{"covered": "maybe"}"#), json!("{}"), json!(r#"{"covered": "true", "sum": "1.50"}"#)], 3),
     ] {
         let (_, ran) = scripted(&json!({ "replies": replies }));

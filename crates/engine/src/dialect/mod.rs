@@ -9,7 +9,7 @@ mod native;
 mod relaxed;
 mod report;
 pub mod tags;
-mod thinking;
+pub(crate) mod thinking;
 pub mod tool_calls;
 mod written_call;
 

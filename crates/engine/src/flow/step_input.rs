@@ -16,6 +16,7 @@ use loopctl_lang::program::awaited_event::{EventStep, MAX_MATCH_BYTES};
 use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, FormStep, ReactStep};
 use loopctl_lang::program::form::{FieldFault, FormAsks, FormFault};
 use loopctl_lang::program::json_length::json_bytes;
+use loopctl_lang::program::null_member::without_nulls;
 use loopctl_lang::program::reference::{Field, Scope, Unresolved};
 use loopctl_lang::program::text_input::read_texts;
 use loopctl_lang::program::wait::WaitStep;
@@ -33,7 +34,13 @@ impl Advance<'_> {
         if self.header.reads_exact_texts() {
             self.read_texts(&call.tool, &mut input)?;
         }
-        let faults = call.tool.parameters.faults(&input);
+        let mut faults = call.tool.parameters.faults(&input);
+        if !faults.is_empty()
+            && self.header.reads_exact_texts()
+            && let Some(read) = without_nulls(&call.tool.parameters, &input)
+        {
+            (input, faults) = (read, Vec::new());
+        }
         if !faults.is_empty() {
             let list = schema::list(&faults);
             return Err(BeginFault::new(

@@ -32,10 +32,12 @@ pub(crate) fn date_of(text: &str) -> Option<Date> {
     text.parse().ok().filter(|_| is_date)
 }
 
-/// The moment that a text is the RFC 3339 date and time of, or that a date alone begins at in a time zone.
+/// The moment that a text is the RFC 3339 date and time of, or that a date alone begins at in a time zone. The last day that a date
+/// can name, 9999-12-31, begins after the last moment that is counted in some zones: it is that moment then, since people write it
+/// for what has no end.
 pub fn time_of(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     if let Some(date) = date_of(text) {
-        return date.to_zoned(zone.clone()).ok().map(|zoned| zoned.timestamp());
+        return Some(date.to_zoned(zone.clone()).map_or(Timestamp::MAX, |zoned| zoned.timestamp()));
     }
     let (date, clock) = text.split_at_checked(10)?;
     date_of(date)?;
@@ -119,6 +121,17 @@ mod tests {
         ] {
             assert_eq!(read(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn the_first_and_the_last_day_that_a_date_names_are_times() {
+        for name in ["UTC", "Europe/Berlin", "Pacific/Kiritimati", "America/New_York"] {
+            let zone = zone(name).unwrap();
+            let [first, other, last] =
+                ["0000-01-01", "9999-12-30", "9999-12-31"].map(|text| time_of(text, &zone).unwrap());
+            assert!(first < other && other < last, "{name}");
+        }
+        assert_eq!(time_of("9999-12-31T23:00:00Z", &TimeZone::UTC), None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod form;
 pub mod input_file;
 pub mod json_length;
 pub mod matcher;
+pub mod null_member;
 pub mod offer;
 pub mod reference;
 pub mod schema;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::check::key_flow::{Fact, KeysAt, facts, follow};
 use crate::check::step_tree::{StepNode, tree};
 use crate::check::{Rule, Subject};
-use crate::compile::steps::case_lists;
+use crate::compile::steps::{CaseList, case_lists};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 
 pub const RULE: Rule = Rule { code: codes::DEAD_CASE, check };
@@ -67,15 +67,18 @@ fn never_run<'a>(subject: &Subject<'a>, node: &StepNode<'a>, keys: &KeysAt<'a>, 
     }
 }
 
-/// The cases without a step.
+/// The cases without a step, unless a later one has some: that one does not run then.
 fn empty(subject: &Subject<'_>, node: &StepNode<'_>, found: &mut Vec<Diagnostic>) {
-    for case in case_lists(node.step.written) {
-        if case.steps.as_array().is_some_and(Vec::is_empty) {
+    let cases = case_lists(node.step.written);
+    let has_steps = |case: &CaseList<'_>| case.steps.as_array().is_some_and(|steps| !steps.is_empty());
+    let last = cases.iter().rposition(has_steps).map_or(0, |last| last + 1);
+    for case in cases.iter().skip(last) {
+        if !has_steps(case) {
             let at = format!("{}{}", node.step.at, case.pointer);
             let fault = subject.at(&at).report(&RULE, "the case has no steps: nothing runs where it holds".to_owned());
             let fault = Diagnostic { severity: Severity::Warning, ..fault };
             found.push(match case.when {
-                Some(_) => fault.help("write its steps, or take the case out if those behind it shall be asked"),
+                Some(_) => fault.help("write its steps, or take the case out: nothing runs either way"),
                 None => fault.help("take `otherwise` out: without it nothing runs when no case holds"),
             });
         }

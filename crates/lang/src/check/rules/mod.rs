@@ -53,6 +53,7 @@ mod needs_responses;
 mod no_answer_link;
 mod no_member;
 mod notify_target;
+mod null_input;
 mod object_in_address;
 mod odd_result_key;
 mod odd_status;

@@ -9,6 +9,7 @@ use crate::check::{Rule, Subject};
 use crate::compile::steps::{DeclaredText, JsonTypes, KnownValue, named_document};
 use crate::compile::tool::StepInput;
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::program::null_member::without_nulls;
 use crate::program::reference::{as_any_path, as_optional_path, as_path};
 use crate::program::schema::Schema;
 use crate::program::template::is_template;
@@ -31,7 +32,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 left_out(subject, &step, input, name, found);
                 if let Some(part) = input.schema.source().get("properties").and_then(|properties| properties.get(name))
                 {
-                    of_value(subject, &step, &Given { name, value, part }, found);
+                    let is_needed = input.schema.required().contains(&name.as_str());
+                    of_value(subject, &step, &Given { name, value, part, is_needed }, found);
                 }
             }
         }
@@ -39,7 +41,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// What a step takes, and what takes it: an action, or the loop or workflow of that name.
-fn input_of<'s>(subject: &Subject<'s>, step: &WrittenStep<'_>) -> Option<(&'s StepInput, String)> {
+pub(super) fn input_of<'s>(subject: &Subject<'s>, step: &WrittenStep<'_>) -> Option<(&'s StepInput, String)> {
     let steps = &subject.compiled.steps;
     let input = match steps.named.get(step.at) {
         Some(named) => named.input.as_deref()?,
@@ -148,6 +150,8 @@ struct Given<'g> {
     name: &'g str,
     value: &'g Value,
     part: &'g Value,
+    /// Whether the step can't do without it.
+    is_needed: bool,
 }
 
 fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, found: &mut Vec<Diagnostic>) {
@@ -163,6 +167,10 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
         }
         let Ok(schema) = Schema::compile(given.part.clone()) else { return };
         let mut value = given.value.clone();
+        // It is left out.
+        if value.is_null() && !given.is_needed {
+            return;
+        }
         if let Err(unread) = read_texts(given.part, &mut value) {
             let unread = UnreadText { path: format!("/{}{}", token(name), unread.path), ..unread };
             let hidden = subject.project().map_or(&[][..], |project| project.redact.as_slice());
@@ -173,7 +181,11 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
             );
             return;
         }
-        for fault in schema.faults(&value) {
+        let faults = match without_nulls(&schema, &value) {
+            Some(_) => Vec::new(),
+            None => schema.faults(&value),
+        };
+        for fault in faults {
             let fault_at = format!("{at}{}", fault.path);
             let message = format!("`{name}` of {called}: {}", fault.message);
             let help = match step.is_named() {

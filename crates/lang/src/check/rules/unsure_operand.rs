@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::bad_operand::RULE;
 use super::no_member::takes_optional;
+use super::null_input;
 use crate::check::Subject;
 use crate::check::key_flow::{Fact, KeyState, KeysAt, MAX_FACTS, facts, follow, is_order, key_of, operator};
 use crate::check::step_tree::{CaseCondition, StepNode, tree};
@@ -23,16 +24,23 @@ pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             // A case is asked where none before it holds.
             known.extend(facts(written, false));
         }
+        let mut known = keys.facts.clone();
+        known.extend(node.step.filter().into_iter().flat_map(|filter| facts(filter, true)));
+        null_input::check(subject, &node.step, &known, found);
         if keys.has_unsure() {
-            texts(subject, node, keys, found);
+            texts(subject, node, keys, &known, found);
         }
     });
 }
 
 /// The texts of a step that need a key whose step may have been skipped.
-fn texts(subject: &Subject<'_>, node: &StepNode<'_>, keys: &KeysAt<'_>, found: &mut Vec<Diagnostic>) {
-    let mut known = keys.facts.clone();
-    known.extend(node.step.filter().into_iter().flat_map(|filter| facts(filter, true)));
+fn texts(
+    subject: &Subject<'_>,
+    node: &StepNode<'_>,
+    keys: &KeysAt<'_>,
+    known: &[Fact<'_>],
+    found: &mut Vec<Diagnostic>,
+) {
     let mut reader = |name: &str, value: &Value| {
         each_text(value, &mut node.step.property(name), &mut |at, text| {
             if text.starts_with('@') || text.contains("{{") {
@@ -41,7 +49,7 @@ fn texts(subject: &Subject<'_>, node: &StepNode<'_>, keys: &KeysAt<'_>, found: &
                     at,
                     text,
                     &|key| match keys.get(key)? {
-                        KeyState::Maybe { by, .. } if !keys.is_there(key, &known) => Some(*by),
+                        KeyState::Maybe { by, .. } if !keys.is_there(key, known) => Some(*by),
                         _ => None,
                     },
                     found,

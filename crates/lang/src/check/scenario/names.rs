@@ -9,7 +9,7 @@ use super::endings::programs;
 use crate::check::script_calls::unknown_workflows;
 use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::scenario::{Expectations, FaultPlan};
-use crate::program::flow::{FlowProgram, FlowStep};
+use crate::program::flow::{FlowProgram, FlowStep, FoundName, StepAction, find};
 use crate::program::{Program, ToolKind, builtin};
 use crate::syntax::{quoted, token};
 
@@ -33,6 +33,25 @@ fn has_step(flow: &FlowProgram, address: &str) -> bool {
     let Some((own, below)) = address.split_once('/') else { return flow.step_at(address).is_some() };
     let called = flow.step_at(own).and_then(FlowStep::called).and_then(|called| called.as_flow());
     called.is_some_and(|called| has_step(called, below))
+}
+
+/// The address of the step that an address names by its number in its list, although it has an `id`.
+fn address_by_id(flow: &FlowProgram, address: &str) -> Option<String> {
+    let (mut steps, mut rest, mut around) = (flow.steps.as_slice(), address, String::new());
+    // Each round is one loop deeper.
+    while let Some(FoundName { step, below: Some(below) }) = find(steps, rest) {
+        let StepAction::Foreach(foreach) = &step.action else { return None };
+        let (item, inner) = below.split_once('.')?;
+        around.push_str(&format!("{}.{item}.", step.name));
+        (steps, rest) = (&foreach.steps, inner);
+    }
+    let split = |name: &str| {
+        name.rsplit_once('.')
+            .map_or((String::new(), name.to_owned()), |(list, last)| (list.to_owned(), last.to_owned()))
+    };
+    let (list, number) = split(rest);
+    let step = steps.iter().filter(|step| split(&step.name).0 == list).nth(number.parse().ok()?)?;
+    Some(format!("{around}{}", step.name))
 }
 
 impl<'a> DocumentNames<'a> {
@@ -109,10 +128,16 @@ impl NameReport<'_, '_> {
     }
 
     fn step(&mut self, address: &str, known: &DocumentNames<'_>, place: NamePlace<'_>) {
-        let there = known.flow.is_some_and(|flow| flow.step_at(address).is_some());
-        if !there {
-            self.name(address, &known.steps, place);
+        let Some(flow) = known.flow else { return self.name(address, &known.steps, place) };
+        if flow.step_at(address).is_some() {
+            return;
         }
+        let Some(meant) = address_by_id(flow, address) else { return self.name(address, &known.steps, place) };
+        let at = self.subject.document.tree.place(&place.pointer);
+        let message = format!("the tested document has no step `{address}`");
+        let fault = Diagnostic::error(codes::SCENARIO_NAME, message, place.pointer, at);
+        self.found
+            .push(fault.help(format!("a step that has an `id` is named by it: `{meant}`")).suggest(quoted(&meant)));
     }
 }
 

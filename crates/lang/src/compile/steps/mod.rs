@@ -25,7 +25,7 @@ use crate::program::template::ValueUse;
 use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
-pub(crate) use choose::{case_lists, is_choice};
+pub(crate) use choose::{CaseList, case_lists, is_choice};
 pub(crate) use known_value::{DeclaredText, JsonTypes, KnownValue, listed};
 pub(crate) use named::{NamedStep, named_document};
 pub(crate) use output::{head, launched, text};

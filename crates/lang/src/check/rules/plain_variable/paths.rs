@@ -101,7 +101,9 @@ impl MisspeltPath<'_> {
                 let mark = if meant.contains('.') { "?" } else { "" };
                 let meant = format!("@{meant}{mark}");
                 let message = format!("{} is a text: a path that ends in `?` has two names or more", quoted(sent.text));
-                let fault = warn(sent.cursor.report(&RULE, message));
+                let fault = sent.cursor.report(&RULE, message);
+                // A text that names a key which is there is meant as its value: the run would answer with the letters `@name?`.
+                let fault = if meant == format!("@{name}") { fault } else { warn(fault) };
                 Some(fault.help(format!("the value is written `{meant}`")).suggest(quoted(&meant)))
             }
             Self::Bracketed(path) => {
