@@ -19,7 +19,7 @@ use crate::syntax::document::{DocumentKind, read_as};
 
 /// Send an event that runs wait for
 ///
-/// Each run of the store that waits for it gets it once, and is due: a server continues it, or `loopctl resume`. An event that
+/// Each run of the store that waits for it, and belongs to no organisation, gets it once, and is due: a server continues it, or `loopctl resume`. An event that
 /// nobody waits for is kept for `events.keep_seconds` of the project.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -69,18 +69,18 @@ impl EventCommand {
         let keeping = keeping(place.project.as_ref());
         let sent =
             OutsideEvent { org: None, id: id.clone(), event, data, at_ms, keep_until_ms: keeping.until_ms(at_ms) };
-        let EventDelivery { put, runs } = deliver(&*journal, sent).await.map_err(CommandError::from)?;
+        let EventDelivery { put, runs, .. } = deliver(&*journal, sent).await.map_err(CommandError::from)?;
         let said = match put {
             EventPut::Conflict => return Err(CommandError::usage(format!("another event has the id {id}"))),
             EventPut::Full => return Err(CommandError::usage("the store keeps as many events as it can".to_owned())),
-            EventPut::New | EventPut::Same if runs > 0 => {
+            EventPut::New | EventPut::Same { .. } if runs > 0 => {
                 format!(
                     "{runs} {} it; a server continues them, or `loopctl resume RUN`",
                     if runs == 1 { "run gets" } else { "runs get" }
                 )
             }
             EventPut::New => format!("no run waits for it; it is kept for {} s", keeping.keep_seconds),
-            EventPut::Same => "it was sent before, and no further run waits for it".to_owned(),
+            EventPut::Same { .. } => "it was sent before, and no further run waits for it".to_owned(),
         };
         surface.say(&format!("{said}\n"));
         Ok(Exit::Completed)

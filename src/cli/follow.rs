@@ -20,7 +20,7 @@ use crate::engine::state::{Phase, State};
 use crate::journal::{Journal, RunFilter, StoreError};
 use crate::program::Program;
 use crate::trace::text::Pieces;
-use crate::trace::{Redaction, Tone, escape};
+use crate::trace::{Tone, escape};
 
 /// The time between two looks at the store.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
@@ -202,7 +202,7 @@ impl ShownRun {
                 let state = fold::fold(&program, run_id, before)?;
                 let pieces = Pieces { look: surface.out, shorten: true };
                 let story = folded.map(|(_, _, story)| story);
-                let story = story.unwrap_or_else(|| Story::new(pieces, Redaction::new(&program.project.redact)));
+                let story = story.unwrap_or_else(|| Story::of(pieces, &program));
                 (program, state, story)
             }
         };

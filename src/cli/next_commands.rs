@@ -4,10 +4,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::store::StorePlace;
+use crate::engine::flow::record::{StepRecord, StepStatus};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::question::{StepQuestion, WaitingCall};
 use crate::engine::reply::refusal::{ANSWERS, RefusalCause};
 use crate::engine::state::State;
+use crate::language::notify::NOTIFY;
+use crate::program::flow::ON_FAILURE;
 use crate::trace::steps::as_call;
 use crate::trace::units::rfc3339;
 use crate::trace::{Look, RunResult, Tone, escape};
@@ -107,7 +110,9 @@ impl NextCommands {
                     Some(Termination::ModelError) => *words == OTHER_MODELS,
                     _ => false,
                 };
-                let remedy = why.and_then(remedy).or(self.for_replies.filter(is_for_replies));
+                let remedy = why
+                    .and_then(|why| remedy(why, !result.steps.is_empty()))
+                    .or(self.for_replies.filter(is_for_replies));
                 ways.extend(remedy.map(|remedy| ("may help".to_owned(), remedy.to_owned())));
             }
         }
@@ -150,8 +155,10 @@ impl NextCommands {
                 ways.push(("retry".to_owned(), self.command("retry", "")));
             }
             (Status::Failed, Some(Termination::StepFailed | Termination::Rejected | Termination::FormExpired)) => {
-                ways.push(("retry".to_owned(), self.command("resume", "--retry-failed")));
-                ways.push(("corrected".to_owned(), self.command("resume", "--retry-failed --new-document")));
+                let is_handled = result.steps.iter().any(of_failure);
+                let flags = if is_handled { "--retry-failed --after-on-failure" } else { "--retry-failed" };
+                ways.push(("retry".to_owned(), self.command("resume", flags)));
+                ways.push(("corrected".to_owned(), self.command("resume", &format!("{flags} --new-document"))));
             }
             _ => {}
         }
@@ -254,8 +261,10 @@ pub fn program() -> String {
 }
 
 /// What an author can do about a failure, if anything.
-fn remedy(why: Termination) -> Option<&'static str> {
+fn remedy(why: Termination, is_of_workflow: bool) -> Option<&'static str> {
     Some(match why {
+        Termination::Timeout if is_of_workflow => "more `timeout_ms`",
+        Termination::Budget if is_of_workflow => "more `budget`",
         Termination::MaxIterations => {
             "more `max_iterations`, or `\"on_limit\": \"answer\"` to answer with what is known"
         }
@@ -321,6 +330,11 @@ fn escaped(word: &[u8]) -> String {
     }
     text.push('\'');
     text
+}
+
+/// Whether it is a step of `on_failure` that may have taken something back.
+fn of_failure(step: &StepRecord) -> bool {
+    step.status != StepStatus::Skipped && step.kind != NOTIFY && step.at.split('.').next() == Some(ON_FAILURE)
 }
 
 #[cfg(test)]

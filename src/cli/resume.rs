@@ -80,6 +80,9 @@ pub struct ResumableArgs {
     /// Continue with the document as the run recorded it, although the file has changed since
     #[arg(long, conflicts_with = "new_document")]
     pub recorded_document: bool,
+    /// Continue although the steps of `on_failure` have run: what they took back is not done again
+    #[arg(long)]
+    pub after_on_failure: bool,
     #[command(flatten)]
     pub files: ScriptArgs,
     #[command(flatten)]
@@ -103,9 +106,14 @@ impl ResumableArgs {
             .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let document = self.document(&run, &events, &place)?;
         let script = self.files.read()?;
-        let action = DriveAction::Resume(run, Box::new(Resume { new_document: self.new_document, ..resume }));
+        let action = DriveAction::Resume(run, Box::new(self.given(resume)));
         let (files, watch) = (self.files, self.watch);
         RunToDrive { document, place, journal, action, script, files, watch }.perform(surface).await
+    }
+
+    /// A resumption with what the flags say.
+    fn given(&self, resume: Resume) -> Resume {
+        Resume { new_document: self.new_document, after_on_failure: self.after_on_failure, ..resume }
     }
 
     /// Resumes a run of a store until it ends or waits for a human, and shows nothing of it.
@@ -122,7 +130,7 @@ impl ResumableArgs {
         let events = reader(Arc::clone(journal)).events(run).await?;
         let CurrentDocument { program, root, .. } = self.document(run, &events, place)?;
         let engine = run_drive::engine(program.project.clone(), &root, Arc::clone(journal), self.files.read()?, None);
-        let resume = Resume { new_document: self.new_document, ..resume };
+        let resume = self.given(resume);
         let finished = engine.resume(&program, run, resume, Watch::default()).await?;
         Ok(finished.status())
     }

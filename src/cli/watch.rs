@@ -20,7 +20,7 @@ use crate::drive::run_meter::RunMeters;
 use crate::drive::stop::Stop;
 use crate::engine::notice::{Listener, Notice};
 use crate::program::Program;
-use crate::trace::{Redaction, Tone, escape};
+use crate::trace::{Tone, escape};
 
 /// How a run is watched: the flags of every command that drives one.
 #[derive(Debug, Args)]
@@ -84,8 +84,7 @@ impl Watched {
             surface.say(&surface.line(Tone::Warn, "warning", &why));
             None
         });
-        let redact = Redaction::new(&program.project.redact);
-        let progress = ProgressDisplay::new(surface, shown.output, shown.deltas, redact);
+        let progress = ProgressDisplay::new(surface, shown.output, shown.deltas, program);
         Self { progress, telemetry: Mutex::new(telemetry), stop: Stop::new(), pause_seen: PauseSeen::default() }
     }
 

@@ -12,9 +12,10 @@ use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
-    EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent, PruneQuery, QueueQuery,
-    QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments, Worker,
+    EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments,
+    Worker,
 };
 
 /// A write that is not durable yet.
@@ -146,9 +147,9 @@ impl Journal for AttemptJournal {
         queue_decision(run_id: &str, decision: QueuedDecision) -> Queueing;
         queue_event(run_id: &str, decision: QueuedDecision) -> Queueing;
         put_event(event: OutsideEvent) -> EventPut;
-        event_taken(org: Option<&str>, id: &str) -> ();
+        mark_event(run_id: &str, id: &str, is_taken: bool) -> bool;
         event_waiters(org: Option<&str>, event: &str) -> Vec<EventWaiter>;
-        kept_events(run_id: &str, events: Vec<String>, now_ms: i64) -> Vec<OutsideEvent>;
+        kept_events(run_id: &str, query: KeptQuery) -> Vec<KeptEvent>;
         queued_decisions(run_id: &str) -> Vec<QueuedDecision>;
         settle_decision(run_id: &str, id: &str, settled: SettledDecision) -> ();
         complete_row(run_id: &str, row: RowCompletion) -> ();

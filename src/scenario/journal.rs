@@ -10,9 +10,10 @@ use crate::engine::blob::Blob;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
-    EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent, PruneQuery, QueueQuery,
-    QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments, Worker,
+    EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments,
+    Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -288,16 +289,16 @@ impl Journal for StoppableJournal {
         self.alive(|store| store.put_event(event))
     }
 
-    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()> {
-        self.alive(|store| store.event_taken(org, id))
+    fn mark_event(&self, run_id: &str, id: &str, is_taken: bool) -> Ticket<bool> {
+        self.alive(|store| store.mark_event(run_id, id, is_taken))
     }
 
     fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {
         self.alive(|store| store.event_waiters(org, event))
     }
 
-    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>> {
-        self.alive(|store| store.kept_events(run_id, events, now_ms))
+    fn kept_events(&self, run_id: &str, query: KeptQuery) -> Ticket<Vec<KeptEvent>> {
+        self.alive(|store| store.kept_events(run_id, query))
     }
 
     fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {

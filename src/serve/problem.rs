@@ -213,7 +213,9 @@ impl From<Fault> for ProblemDetails {
             Fault::Missing(_) | Fault::NoModel | Fault::NoScript(_) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, said)
             }
-            Fault::Refused(_) | Fault::Unseen | Fault::Changed { .. } => Self::conflict(code, said),
+            Fault::Refused(_) | Fault::Unseen | Fault::FailureHandled | Fault::Changed { .. } => {
+                Self::conflict(code, said)
+            }
             Fault::Conflict(ref run_id) => {
                 // Ids are not chosen over HTTP: the key made this one.
                 let said = format!(
@@ -282,7 +284,8 @@ mod tests {
             Some(Fault::Missing(_)) => Some(Fault::NoModel),
             Some(Fault::NoModel) => Some(Fault::NoScript("no model is named".to_owned())),
             Some(Fault::NoScript(_)) => Some(Fault::Unseen),
-            Some(Fault::Unseen) => Some(Fault::Changed { file: "loop.json".to_owned() }),
+            Some(Fault::Unseen) => Some(Fault::FailureHandled),
+            Some(Fault::FailureHandled) => Some(Fault::Changed { file: "loop.json".to_owned() }),
             Some(Fault::Changed { .. }) => Some(Fault::Store(StoreError::Driven("r".to_owned()))),
             Some(Fault::Store(_)) => Some(Fault::Cut(StoreError::Driven("r".to_owned()))),
             Some(Fault::Cut(_)) => Some(Fault::Refused("it has ended".to_owned())),
@@ -301,7 +304,7 @@ mod tests {
     #[test]
     fn no_fault_is_answered_with_a_flag_of_the_command_line() {
         let faults = all();
-        assert_eq!(faults.len(), 12);
+        assert_eq!(faults.len(), 13);
         for fault in faults {
             let code = fault.code();
             let problem = HiddenPaths::default().problem(fault.into());

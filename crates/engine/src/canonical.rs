@@ -2,7 +2,7 @@
 
 use unicode_normalization::char::is_combining_mark;
 
-pub use loopctl_lang::program::canonical::{number, spell, spelling};
+pub use loopctl_lang::program::canonical::{is_same, number, spell, spelling};
 
 /// A thought without case, punctuation and spacing, so that thoughts which differ only in these are equal.
 pub fn words(thought: &str) -> String {

@@ -413,7 +413,12 @@ impl<A: Address> Operation<A> {
             Progress::Asks(AskedFor::Consent { comment, .. }) => format!("{comment}\n{}", self.input),
             _ => self.input.to_string(),
         };
-        consent::hash_of(header, &self.address.to_string(), &self.name, &shown)
+        let mut at = self.address.to_string();
+        if self.repetition.request > 0 && StepAddress::new(&at).is_for_failure() {
+            // The next failure is another question: no answer to the one before counts for it.
+            at = format!("{at}~{}", self.repetition.request);
+        }
+        consent::hash_of(header, &at, &self.name, &shown)
     }
 
     /// What a form asks for.

@@ -19,6 +19,7 @@ use super::surface::Surface;
 use crate::drive::clock;
 use crate::engine::notice::{Listener, Notice};
 use crate::journal::failpoint;
+use crate::program::Program;
 use crate::trace::live_reply::{LivePosition, LiveReply};
 use crate::trace::text::Pieces;
 use crate::trace::{Redaction, Tone, events};
@@ -47,9 +48,9 @@ struct ShownProgress {
 
 impl ProgressDisplay {
     /// A listener for this output.
-    pub fn new(surface: &Surface, output: Output, deltas: bool, redact: Redaction) -> Self {
-        let reply = LiveReply::new(redact.clone());
-        let story = Story::new(Pieces { look: surface.err, shorten: true }, redact);
+    pub fn new(surface: &Surface, output: Output, deltas: bool, program: &Program) -> Self {
+        let reply = LiveReply::new(Redaction::new(&program.project.redact));
+        let story = Story::of(Pieces { look: surface.err, shorten: true }, program);
         let waiting = Waiting::new(clock::instant(), failpoint::time("quiet"));
         let lines = (output == Output::Ndjson).then(|| Lines::new(*surface));
         Self {

@@ -1,11 +1,14 @@
 //! The story of a run, notice by notice: pure, so that tests can read it.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::engine::event::ToolFault;
 use crate::engine::flow::record::{StepRecord, StepStatus};
 use crate::engine::notice::Notice;
 use crate::engine::record::TraceEntry;
+use crate::program::Program;
 use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
 use crate::trace::continuation::{continuation_sentence, hidden_continuation};
 use crate::trace::decision::{decision_sentence, hidden};
@@ -30,8 +33,8 @@ pub struct Story {
     refusals: ShownRefusals,
     /// The steps of items under way that failed.
     failed_steps: Vec<String>,
-    /// How the addresses of the steps of the cases that were chosen begin.
-    cases: Vec<String>,
+    /// How the addresses of the workflow's own steps in cases begin.
+    cases: BTreeSet<String>,
     /// Whether several calls were under way in this turn, so that observations must name their call.
     several: bool,
     /// Whether an iteration was already shown: a blank line separates the next one from it.
@@ -49,11 +52,18 @@ impl Story {
             open: Vec::new(),
             refusals: ShownRefusals::default(),
             failed_steps: Vec::new(),
-            cases: Vec::new(),
+            cases: BTreeSet::new(),
             several: false,
             any_shown: false,
             headed: false,
         }
+    }
+
+    /// The story of a run of this program.
+    pub fn of(pieces: Pieces, program: &Program) -> Self {
+        let steps = program.as_flow().map(|flow| flow.steps.as_slice()).unwrap_or_default();
+        let cases = steps.iter().filter_map(|step| step.name.rsplit_once('.')).map(|(case, _)| format!("{case}."));
+        Self { cases: cases.collect(), ..Self::new(pieces, Redaction::new(&program.project.redact)) }
     }
 
     /// The notice as an object, with secrets hidden.
@@ -180,15 +190,13 @@ impl Story {
             self.failed_steps.extend((record.status == StepStatus::Failed).then(|| record.at.clone()));
             return String::new();
         }
-        // The steps of the case follow.
-        self.cases.extend(record.case.as_ref().map(|case| format!("{}.{case}.", record.at)));
         step_line(&self.pieces, &shown_step(without_attempts(record), &self.redact))
     }
 
     /// Whether a step is one of an item, and none of the workflow itself, of a case or of `on_failure`.
     fn is_of_item(&self, at: &str) -> bool {
         let of_case = self.cases.iter().filter_map(|case| at.strip_prefix(case.as_str())).min_by_key(|own| own.len());
-        of_case.or_else(|| at.strip_prefix("on_failure.")).unwrap_or(at).contains('.')
+        of_case.unwrap_or(at).contains('.')
     }
 
     /// The steps of items are shown when they end: many of them run beside each other.

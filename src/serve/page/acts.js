@@ -98,7 +98,8 @@ function retry(run, done) {
     title: `Retry the run ${run.id}?`, kind: "first", verb: "Retry this run",
     text: "It continues where it failed. What is done stays done, and what failed is tried again.",
   }, send(""), (why) => (why.code === "document_changed"
-    ? { shows: changes(run), verb: "With the new text", act: send('"new_document":true') } : null), (why) => (why.code === "document_changed"
+    ? { shows: changes(run), verb: "With the new text", act: send('"new_document":true') } : why.code === "on_failure_ran"
+    ? { verb: "Retry all the same", act: send('"after_on_failure":true') } : null), (why) => (why.code === "document_changed"
     ? { verb: "With the recorded text", act: send('"new_document":false') } : null));
 }
 

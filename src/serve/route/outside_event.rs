@@ -71,9 +71,9 @@ pub async fn event(
     let at_ms = clock::wall_ms();
     let keep_until_ms = app.folder().project.events.until_ms(at_ms);
     let taken = OutsideEvent { org: caller.org.clone(), id: id.clone(), event, data, at_ms, keep_until_ms };
-    let EventDelivery { put, runs } = deliver(&*app.runs.journal, taken).await?;
+    let EventDelivery { put, runs, keep_until_ms } = deliver(&*app.runs.journal, taken).await?;
     match put {
-        EventPut::New | EventPut::Same => {}
+        EventPut::New | EventPut::Same { .. } => {}
         EventPut::Conflict => {
             let detail = format!("another event has the id `{id}`: an id is for one event");
             return Err(ProblemDetails::new(StatusCode::CONFLICT, "event_id_taken", detail));
@@ -87,7 +87,7 @@ pub async fn event(
         }
     }
     tracing::info!(event_id = id, runs, by = caller.name.as_deref(), "event");
-    let known = put == EventPut::Same;
+    let known = put != EventPut::New;
     let kept_until = crate::trace::units::rfc3339(keep_until_ms);
     Ok(json(StatusCode::ACCEPTED, &TakenEvent { id, runs, known, kept_until }))
 }

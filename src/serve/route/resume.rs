@@ -42,6 +42,8 @@ pub struct ResumeRequest {
     pub budget: Option<RaisedBudget>,
     /// If the document has changed since: `true` continues with the new one, `false` with the recorded one.
     pub new_document: Option<bool>,
+    /// `true`: a run that a limit ended continues although the steps of its `on_failure` have run.
+    pub after_on_failure: bool,
 }
 
 /// The limits of a budget that are raised.
@@ -84,7 +86,7 @@ pub async fn resume(
     let run = app.runs.find(&caller, &run_id).await?;
     let rights = caller.rights(&run.loop_name)?;
     let mut written = request::decision_body::<ResumeRequest>(&body)?;
-    let new_document = written.new_document.take();
+    let (new_document, after_on_failure) = (written.new_document.take(), written.after_on_failure);
     let raised = written.raised(caller.name.clone());
     let is_meant = written.resume == Some(true);
     // Higher limits need no decision.
@@ -104,7 +106,7 @@ pub async fn resume(
         let detail = format!("`resume` is for a run that is quarantined; this one is {}", run.status.word());
         return Err(ProblemDetails::conflict("refused", detail));
     }
-    let resume = Resume { decided, raised, ..Resume::default() };
+    let resume = Resume { decided, raised, after_on_failure, ..Resume::default() };
     let (mut run, owner) = (DecidedRun::new(run), Owner::from(&caller));
     let (active, waiting) = app.scheduler.decide_for(&mut run, resume, new_document, &owner, waiting).await?;
     answer(&app, &run_id, active, &waiting).await

@@ -27,6 +27,8 @@ use crate::serve::run_store::DecidedRun;
 pub struct RetryRequest {
     /// If the document has changed since: `true` continues with the new one, `false` with the recorded one.
     pub new_document: Option<bool>,
+    /// `true`: it continues although the steps of its `on_failure` have run.
+    pub after_on_failure: bool,
 }
 
 /// Retries a run, and waits for its end unless the query says otherwise.
@@ -40,13 +42,14 @@ pub async fn retry(
     let waiting = WaitQuery::of(&uri)?;
     let run = app.runs.find(&caller, &run_id).await?;
     caller.may_resume(&run.loop_name)?;
-    let RetryRequest { new_document } =
+    let RetryRequest { new_document, after_on_failure } =
         if body.is_empty() { RetryRequest::default() } else { request::body::<RetryRequest>(&body)? };
     app.scheduler.accepts_runs()?;
     if run.status == Status::Quarantined {
         return Err(ProblemDetails::quarantined(&run_id));
     }
-    let resume = Resume { retried: Some(Retried::by(caller.name.clone())), ..Resume::default() };
+    let retried = Some(Retried::by(caller.name.clone()));
+    let resume = Resume { retried, after_on_failure, ..Resume::default() };
     let (mut run, owner) = (DecidedRun::new(run), Owner::from(&caller));
     let (active, waiting) = app.scheduler.decide_for(&mut run, resume, new_document, &owner, waiting).await?;
     answer(&app, &run_id, active, &waiting).await

@@ -101,6 +101,16 @@ fn a_notice_is_posted_or_fails_where_its_target_redirects_it() {
 }
 
 #[test]
+fn a_notice_is_delivered_whatever_its_target_answers() {
+    for answer in [vec![0, 159, 146, 150], vec![b'x'; 9_000], vec![b'x'; 3_000_000]] {
+        let server = Server::with(move |_, _| Answer::new("text/plain", answer.clone()));
+        let ran = run(&with_target("webhook", &server, json!({ "private_addresses": true })));
+        assert_eq!((ran.code, &ran.json()["result"]["answer"]), (0, &json!(null)), "{}", ran.stderr);
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
 fn what_a_server_repeats_of_its_address_is_hidden() {
     for (status, code) in [(404, 1), (200, 0)] {
         let server = Server::with(move |_, request| {

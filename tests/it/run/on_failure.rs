@@ -108,20 +108,72 @@ fn nothing_of_it_runs_without_a_failure_nor_after_a_cancellation() {
 }
 
 #[test]
-fn each_failure_of_a_run_that_is_retried_is_handled_once() {
+fn a_run_whose_failure_was_handled_is_retried_when_that_is_said_and_each_failure_is_handled_once() {
     let place = place(
         json!({ "actions": [step("pay", json!({}))], "on_failure": [step("undo", json!({ "why": "@__error.message" }))] }),
         json!({ "pay": [{ "error": "http 400" }], "undo": [{ "undone": 1 }] }),
     );
     run(&place, json!({}));
     answers(&place, json!({ "pay": [{ "error": "http 402" }], "undo": [{ "undone": 2 }] }));
-    let again = resume(&place, &["--retry-failed"]);
+    for how in [&["resume", "r", "--retry-failed"][..], &["retry", "r"]] {
+        let refused = place.call(&[how, &["--script", "script.json"]].concat());
+        assert!(refused.code == 2 && refused.stderr.contains("the steps of `on_failure` have run"), "{refused:#?}");
+    }
+    let explained = place.call(&["explain", "r"]);
+    assert!((explained.stdout + &explained.stderr).contains("--retry-failed --after-on-failure"));
+    let again = resume(&place, &["--retry-failed", "--after-on-failure"]);
     assert_eq!(steps(&again), ["on_failure.undo completed", "pay failed"], "{again}");
     let second = at(&place, "on_failure.undo");
     assert_eq!(second["output"], json!({ "undone": 2 }), "{second}");
     answers(&place, json!({ "pay": [{ "paid": true }], "undo": [{ "error": "never" }] }));
-    let last = resume(&place, &["--retry-failed"]);
+    let last = resume(&place, &["--retry-failed", "--after-on-failure"]);
     assert_eq!(last["status"], "completed", "{last}");
+}
+
+#[test]
+fn what_handled_the_failure_of_an_item_or_of_a_step_is_not_done_again_in_silence() {
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.rows",
+        "item_variable_name": "row", "failure_strategy": "continue_on_error", "actions_to_execute": [step("pay", json!({}))],
+        "on_failure": [step("undo", json!({}))] } });
+    let tools = json!({ "pay": [{ "error": FAILS }], "undo": [{}], "tell": [{}] });
+    let place = place(json!({ "actions": [each] }), tools);
+    let (done, _) = run(&place, json!({ "rows": [1] }));
+    assert_eq!(done.code, 0, "{done:#?}");
+    answers(&place, json!({ "pay": [{ "ok": true }] }));
+    let refused = place.call(&["retry", "r", "--script", "script.json"]);
+    assert!(refused.code == 2 && refused.stderr.contains("`after_on_failure`"), "{refused:#?}");
+    let again = resume(&place, &["--retry-failed", "--after-on-failure"]);
+    assert_eq!(again["status"], "completed", "{again}");
+    // The same in a workflow that is a step.
+    let below = json!({ "actions": [step("pay", json!({}))], "on_failure": [step("undo", json!({}))] });
+    place.json("workflows/below.json", &json!({ "name": "below", "definition": below }));
+    let calls = json!({ "actions": [{ "id": "call", "type": "workflow", "name": "below", "properties": {} }] });
+    place.json("loop.json", &json!({ "name": "claims", "definition": calls }));
+    answers(&place, json!({ "pay": [{ "error": FAILS }], "undo": [{}] }));
+    place.run(&["--run-id", "s", "--input-file", "input.json"]);
+    answers(&place, json!({ "pay": [{ "ok": true }] }));
+    let retry = |run: &str, how: &[&str]| place.call(&[&["retry", run, "--script", "script.json"], how].concat());
+    let failed = retry("s", &[]);
+    assert!(failed.code == 1 && failed.stderr.contains("the steps of `on_failure` have run"), "{failed:#?}");
+    let again = retry("s", &["--after-on-failure"]);
+    assert_eq!(again.code, 0, "{again:#?}");
+}
+
+#[test]
+fn a_decision_about_a_step_for_one_failure_is_none_about_the_same_step_for_the_next() {
+    let ask = json!({ "id": "ok", "type": "PbotApproval", "properties": { "comment": "Undo?" } });
+    let place = place(
+        json!({ "actions": [step("pay", json!({}))], "on_failure": [ask, step("undo", json!({}))] }),
+        json!({ "pay": [{ "error": FAILS }], "undo": [{}] }),
+    );
+    let hash = |paused: &Value| paused["pause"]["steps"][0]["hash"].as_str().unwrap().to_owned();
+    let (_, first) = run(&place, json!({}));
+    assert_eq!(resume(&place, &["--approve", "--if", &hash(&first)])["status"], "failed");
+    let second = resume(&place, &["--retry-failed", "--after-on-failure"]);
+    assert_ne!(hash(&first), hash(&second), "{second}");
+    let stale = resume(&place, &["--approve", "--if", &hash(&first)]);
+    assert!(stale["stderr"].as_str().is_some_and(|said| !said.is_empty()), "{stale}");
+    assert_eq!(resume(&place, &["--approve", "--if", &hash(&second)])["status"], "failed");
 }
 
 #[test]
@@ -144,11 +196,12 @@ fn a_choice_that_is_called_like_them_keeps_its_case_when_the_run_is_retried() {
         "{failed}"
     );
     answers(&place, json!({ "pay": [{ "ok": 1 }], "tell": [{ "told": 1 }] }));
-    let done = resume(&place, &["--retry-failed"]);
-    assert_eq!(done["status"], "completed", "{done}");
-    let ended = steps(&done);
-    for step in ["on_failure_route.0.pay completed", "on_failure_route.0.tell completed"] {
-        assert!(ended.iter().any(|ended| ended == step), "{ended:?}");
+    let done = place.call(&["retry", "r", "--after-on-failure", "--script", "script.json"]);
+    assert_eq!(done.code, 0, "{done:#?}");
+    for step in ["on_failure_route.0.pay", "on_failure_route.0.tell"] {
+        assert_eq!(at(&place, step)["status"], "completed");
+        // The choice was made before: its steps are shown all the same.
+        assert!(done.stderr.contains(step), "{done:#?}");
     }
 }
 

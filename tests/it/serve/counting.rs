@@ -12,9 +12,10 @@ use loopctl::engine::outcome::Status;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
-    EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent, PruneQuery, QueueQuery,
-    QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments, Worker,
+    EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments,
+    Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
@@ -197,9 +198,9 @@ impl Journal for Counting {
         self.inner.put_event(event)
     }
 
-    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()> {
-        self.note("event_taken");
-        self.inner.event_taken(org, id)
+    fn mark_event(&self, run_id: &str, id: &str, is_taken: bool) -> Ticket<bool> {
+        self.note("mark_event");
+        self.inner.mark_event(run_id, id, is_taken)
     }
 
     fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {
@@ -207,9 +208,9 @@ impl Journal for Counting {
         self.inner.event_waiters(org, event)
     }
 
-    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>> {
+    fn kept_events(&self, run_id: &str, query: KeptQuery) -> Ticket<Vec<KeptEvent>> {
         self.note("kept_events");
-        self.inner.kept_events(run_id, events, now_ms)
+        self.inner.kept_events(run_id, query)
     }
 
     fn queue_decision(&self, run_id: &str, decision: QueuedDecision) -> Ticket<Queueing> {

@@ -252,3 +252,57 @@ fn an_event_is_in_time_by_when_it_came_and_not_by_when_its_run_is_driven() {
     assert!(error["message"].as_str().unwrap().contains("`payment.received` did not come in time"), "{error:#}");
     assert_eq!(posted(&tools), ["/early"]);
 }
+
+#[test]
+fn events_that_come_together_go_to_each_run_one_after_the_other() {
+    let test = "events_that_come_together_go_to_each_run_one_after_the_other";
+    let postgres = crate::test_server::server(test).map(PostgresServer::store);
+    for store in ["sqlite:runs.db".to_owned()].into_iter().chain(postgres) {
+        let tools = tools();
+        let place = place(&tools);
+        let server = start(&place, &store);
+        let items = [(); 2].map(|()| begin(&server, "items", &json!({ "items": ["a", "b", "c"] })));
+        let twice = [(); 2].map(|()| begin(&server, "twice", &json!({ "order": 7 })));
+        for run in items.iter().chain(&twice) {
+            waits(&server, run);
+        }
+        drop(server);
+        // Nobody drives the runs while they come.
+        let send = |event: &str, id: &str| {
+            let data = json!({ "order": 7, "by": id }).to_string();
+            let sent = place.call(&["event", event, "--id", id, "--data", &data, "--store", &store]);
+            assert!(sent.code == 0 && sent.stderr.contains("2 runs get it"), "{store}: {sent:?}");
+        };
+        for id in ["g1", "g2", "g3"] {
+            send("go", id);
+        }
+        for id in ["p1", "p2"] {
+            send("payment.received", id);
+        }
+        let server = start(&place, &store);
+        for run in items.iter().chain(&twice) {
+            completed(&server, run);
+        }
+        let mut posted = posted(&tools);
+        posted.sort();
+        assert_eq!(posted, ["/a", "/a", "/b", "/b", "/c", "/c", "/p2", "/p2"], "{store}");
+    }
+}
+
+#[test]
+fn a_run_finds_its_event_behind_many_that_were_kept_for_others() {
+    let tools = tools();
+    let place = place(&tools);
+    let server = start(&place, "memory");
+    for order in 0..260 {
+        paid(&server, &format!("p{order}"), order, "other");
+    }
+    let first = paid(&server, "mine", 7_000, "mine");
+    assert_eq!(first["runs"], 0);
+    let again = json!({ "event": "payment.received", "data": { "by": "mine", "order": 7_000 }, "id": "mine" });
+    let again = server.post("/events", &again).json();
+    assert_eq!((&again["known"], &again["kept_until"]), (&json!(true), &first["kept_until"]), "{again:#}");
+    let run = begin(&server, "ship", &json!({ "order": 7_000 }));
+    completed(&server, &run);
+    assert_eq!(posted(&tools), ["/mine"]);
+}

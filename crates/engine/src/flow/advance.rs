@@ -251,6 +251,7 @@ impl<'p> Advance<'p> {
             }
         };
         frame.ran |= !matches!(opened, Opened::Case(_));
+        frame.handled |= frame.is_handling() && opened.may_take_back(step);
         let at = list.address(&step.name);
         let is_over = matches!(&opened, Opened::Step { progress, .. } if wait::is_over(progress, self.now.wall_ms));
         frame.current = match opened {
@@ -278,7 +279,7 @@ impl<'p> Advance<'p> {
                     repetition: Repetition {
                         round: failed.map_or(self.round, |failed| failed.round),
                         continues: failed.is_some(),
-                        request: self.changed.get(&at).copied().unwrap_or(if frame.failed.is_some() {
+                        request: self.changed.get(&at).copied().unwrap_or(if self.is_handling {
                             self.round
                         } else {
                             0

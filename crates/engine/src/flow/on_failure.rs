@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::advance::{Advance, ListEnd, StepList};
 use super::place::below;
 use super::progress::{Current, FailedList, ItemsState, StepFault, StepFrame, Stopping};
+use crate::state::State;
 use loopctl_lang::program::flow::{ERROR_KEY, FlowStep, ON_FAILURE};
 
 impl Advance<'_> {
@@ -56,6 +57,12 @@ fn error(fault: &StepFault) -> Value {
     json!({ "step": step, "code": code, "message": message, "retryable": retryable })
 }
 
+/// Whether steps of `on_failure` have run for the failures because of which a run would continue. Those that send a text took
+/// nothing back.
+pub fn has_handled_failure(state: &State) -> bool {
+    state.as_flow().is_some_and(|state| state.progress.root.has_handled())
+}
+
 impl StepFrame {
     /// The steps for its failure have ended: it is as it was when it failed, so that its step may run again. Returns the
     /// failure.
@@ -65,6 +72,18 @@ impl StepFrame {
         self.cases.remove(ON_FAILURE);
         self.given.remove(ERROR_KEY);
         Some(fault)
+    }
+
+    /// Whether steps have handled a failure of it, or of an item in it that may run again. Loops are at most three deep: the recursion
+    /// ends.
+    fn has_handled(&self) -> bool {
+        let present = match &self.current {
+            Current::Items(items) => Some(items),
+            _ => None,
+        };
+        let items = present.into_iter().chain(self.kept.values());
+        let mut frames = items.flat_map(|items| items.unfinished.values().chain(items.partly.values()));
+        self.handled || frames.any(Self::has_handled)
     }
 
     /// Whether its failure is being handled.

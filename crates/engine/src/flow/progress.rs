@@ -117,6 +117,8 @@ pub struct StepFrame {
     pub cases: BTreeMap<String, usize>,
     /// What it failed with, while the steps for that run.
     pub failed: Option<Box<FailedList>>,
+    /// Whether steps for its failure have done something, since it began or was run again: what they took back is not done again.
+    pub handled: bool,
 }
 
 /// A list of steps as it was when it failed.

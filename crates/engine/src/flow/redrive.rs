@@ -101,13 +101,13 @@ pub(super) fn limits_raised(
         return Err(refused);
     }
     state.phase = Phase::Stepping;
-    Ok(advanced(program, state, |_, progress| progress.stopping = None))
+    Ok(advanced(program, state, |_, progress| (progress.stopping, progress.root.handled) = (None, false)))
 }
 
 /// Has what failed in a list of steps begin again. Loops are at most three deep: the recursion ends.
 fn revive(frame: &mut StepFrame) {
     frame.fault = None;
-    frame.rests = false;
+    (frame.rests, frame.handled) = (false, false);
     if let Current::Items(items) = &mut frame.current {
         revive_items(items);
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::progress::ItemsState;
 use crate::operation::Progress;
-use loopctl_lang::program::flow::FlowStep;
+use loopctl_lang::program::flow::{FlowStep, StepAction};
 
 /// What a step is when it begins.
 pub(super) enum Opened {
@@ -14,6 +14,14 @@ pub(super) enum Opened {
     Case(Option<usize>),
     /// A call, a run or a question.
     Step { input: Value, progress: Progress },
+}
+
+impl Opened {
+    /// Whether a step that begins for a failure does something that a retry must know of: a notice takes nothing back.
+    pub fn may_take_back(&self, step: &FlowStep) -> bool {
+        let is_notice = matches!(&step.action, StepAction::Call(call) if call.tool.sends_notice());
+        !is_notice && !matches!(self, Self::Case(_))
+    }
 }
 
 /// Why a step can't begin.

@@ -1,12 +1,14 @@
 //! Decisions that cross processes: who is asked by a human queues the decision in the store, and the driver of the run
 //! takes it from there, together with its event.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::clock;
 use super::fault::Fault;
 use super::folded_events::FoldedEvents;
 use super::inbox::{DecisionSource, PassedDecision};
+use super::outside_events;
 use super::passed_on::PassedOn;
 use super::question_owner;
 use super::run::Driver;
@@ -14,7 +16,7 @@ use super::world::{Engine, Resume};
 use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreError};
 use loopctl_engine::address::StepAddress;
 use loopctl_engine::event::{Decided, Event, EventKind};
-use loopctl_engine::state::State;
+use loopctl_engine::state::{Phase, State};
 use loopctl_engine::wait_deadline::due_at_ms;
 use loopctl_lang::program::Program;
 
@@ -55,7 +57,7 @@ impl Engine {
         let run_id = run_id.as_str();
         question_owner::fits(self, program, &read.state, &decided).await?;
         let subject = decided.at.clone().or_else(|| decided.hash.clone()).unwrap_or_default();
-        let passed = PassedOn { decided, answer_token: resume.answer_token.clone() };
+        let passed = PassedOn { decided, answer_token: resume.answer_token.clone(), event: None };
         let decision = serde_json::to_string(&passed).map_err(|error| Fault::Refused(error.to_string()))?;
         let decided = passed.decided;
         let id = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
@@ -123,7 +125,11 @@ impl Engine {
                 break;
             }
             let why = match serde_json::from_str(&queued.decision) {
-                Ok(PassedOn { decided, answer_token }) => {
+                Ok(passed) => {
+                    let Some(passed) = self.as_it_fits(state, passed, &queued.id).await? else { continue };
+                    let PassedOn { decided, answer_token, .. } = passed;
+                    let journal = &*self.world.journal;
+                    let marked = outside_events::mark(journal, run_id, &decided).await.map_err(Fault::Store)?;
                     let fits = match self.accepts_token(run_id, answer_token.as_deref()).await {
                         Ok(()) => question_owner::accepts(self, program, state, &decided).await,
                         Err(fault) => Err(fault),
@@ -134,13 +140,29 @@ impl Engine {
                             fitting.push((queued.id, resume));
                             continue;
                         }
-                        Err(Fault::Refused(why)) => why,
+                        Err(Fault::Refused(why)) => {
+                            outside_events::unmark(journal, run_id, marked).await.map_err(Fault::Store)?;
+                            why
+                        }
                         Err(fault) => return Err(fault),
                     }
                 }
                 Err(error) => unreadable(&error),
             };
             self.refuse_queued(run_id, &queued.id, why, due_at_ms(state)).await?;
+        }
+        Ok(fitting)
+    }
+
+    /// A queued decision as it fits a run that a new driver takes up. While steps are under way, one may soon wait for an event that
+    /// none waits for now.
+    async fn as_it_fits(&self, state: &State, passed: PassedOn, id: &str) -> Result<Option<PassedOn>, Fault> {
+        let fitting = outside_events::as_it_fits(state, passed);
+        if fitting.is_none() && matches!(state.phase, Phase::Paused { .. }) {
+            let run_id = state.header.run_id.as_str();
+            self.refuse_queued(run_id, id, "no step waits for the event".to_owned(), due_at_ms(state)).await?;
+            let journal = &self.world.journal;
+            journal.settle_decision(run_id, id, SettledDecision::Read).await.map_err(Fault::Store)?;
         }
         Ok(fitting)
     }
@@ -181,9 +203,16 @@ impl Driver<'_> {
         let mut next = Vec::new();
         for queued in waiting(&*self.world.journal, &self.lease.run_id).await.map_err(Fault::Cut)? {
             match serde_json::from_str(&queued.decision) {
-                Ok(PassedOn { decided, answer_token }) => {
+                Ok(passed) => {
+                    // An event that no step waits for now stays: one may wait for it soon.
+                    let Some(passed) = outside_events::as_it_fits(&self.state, passed) else { continue };
+                    let PassedOn { decided, answer_token, .. } = passed;
+                    let (journal, run_id) = (Arc::clone(&self.world.journal), self.lease.run_id.clone());
+                    let marked = outside_events::mark(&*journal, &run_id, &decided).await.map_err(Fault::Cut)?;
                     let source = DecisionSource::Queue(queued.id);
                     next.extend(self.take_passed(PassedDecision { decided, answer_token, source }).await?);
+                    let refused = marked.filter(|id| !outside_events::has_taken(&self.state, id));
+                    outside_events::unmark(&*journal, &run_id, refused).await.map_err(Fault::Cut)?;
                 }
                 Err(error) => self.refuse_own(&queued.id, unreadable(&error)).await?,
             }
@@ -208,6 +237,8 @@ fn is_among(events: &[Event], decided: &Decided) -> bool {
 async fn waiting(journal: &dyn Journal, run_id: &str) -> Result<Vec<QueuedDecision>, StoreError> {
     let mut queued = journal.queued_decisions(run_id).await?;
     queued.retain(|queued| queued.refused.is_none());
+    // Events come in the order in which they came, whatever the letters are that the store orders by.
+    queued.sort_by(|one, other| one.subject.cmp(&other.subject));
     Ok(queued)
 }
 

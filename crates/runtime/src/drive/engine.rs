@@ -27,6 +27,7 @@ pub use super::world::{Engine, Resume, Watch};
 use crate::journal::{Journal, ModelWait, RunSummary, StoreError};
 use loopctl_engine::dialect;
 use loopctl_engine::event::{Decided, Event, EventKind, Moment, Retried};
+use loopctl_engine::flow::has_handled_failure;
 use loopctl_engine::outcome::{Status, Termination};
 use loopctl_engine::reply::window;
 use loopctl_engine::state::{Phase, State};
@@ -156,6 +157,7 @@ impl Engine {
         let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
         let mut driver = Driver::new(&self.world, program, models, HeldRun { state, lease: run_lease }, watch.clone());
         (driver.answer_token, driver.queued_decision) = (resume.answer_token, queued_decision.clone());
+        driver.after_on_failure = resume.after_on_failure;
         match driver.go_on(what).await {
             Err(Fault::Refused(why)) => {
                 // Else the next driver would take the same one.
@@ -280,6 +282,10 @@ impl Engine {
         resume: &Resume,
         adoption: Option<Adoption>,
     ) -> Result<Option<Vec<EventKind>>, Fault> {
+        let is_over = matches!(state.phase, Phase::Ended(_));
+        if is_over && resume.reopens() && !resume.after_on_failure && has_handled_failure(state) {
+            return Err(Fault::FailureHandled);
+        }
         let is_adopted = adoption.is_some();
         let Adoption { events: adopted, changed } = adoption.unwrap_or_default();
         let stale = question_owner::asked_by_another(self, program, state, None).await?;

@@ -34,6 +34,12 @@ pub enum Fault {
     /// What is decided was shown under another document.
     #[error("the document has changed since the call was shown: look at it first")]
     Unseen,
+    /// Steps of `on_failure` have run, and the run is to continue where it failed.
+    #[error(
+        "the steps of `on_failure` have run: what they took back is not done again, and they run again if the run fails again. Say \
+         `after_on_failure` to have it continue all the same"
+    )]
+    FailureHandled,
     /// The run was started with another document.
     #[error("{file} has changed since the run began: it continues with the new text, or with the recorded one")]
     Changed {
@@ -68,6 +74,7 @@ impl Fault {
             Self::Missing(_) | Self::NoModel | Self::NoScript(_) => "missing",
             Self::Store(fault) | Self::Cut(fault) => fault.code(),
             Self::Refused(_) | Self::Unseen => "refused",
+            Self::FailureHandled => "on_failure_ran",
             Self::Changed { .. } => "document_changed",
             Self::Conflict(_) => "run_id_conflict",
             Self::NoPrevious(_) => "no_previous_run",
@@ -89,6 +96,7 @@ impl Fault {
             | Self::Store(_)
             | Self::Cut(_)
             | Self::Refused(_)
+            | Self::FailureHandled
             | Self::Conflict(_)
             | Self::NoPrevious(_)
             | Self::Journal { .. } => None,

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::clock;
 use super::fault::Fault;
-use super::outside_events::{awaited, decided, has_taken};
+use super::outside_events::{QueuedEvent, awaited, has_taken, queue, unmark};
 use super::run::Driver;
-use crate::journal::{AwaitedEvent, OutsideEvent};
-use loopctl_engine::effect::Effects;
-use loopctl_engine::event::EventKind;
+use crate::journal::outside_event::KEPT_PAGE_EVENTS;
+use crate::journal::{AwaitedEvent, KeptEvent, KeptQuery, Queueing, SettledDecision};
+use loopctl_engine::effect::{Effect, Effects};
 
 impl Driver<'_> {
     /// Takes the events that came before steps began to wait for them. None: there was none.
@@ -27,28 +27,52 @@ impl Driver<'_> {
             return Ok(None);
         }
         let names: BTreeSet<String> = new.iter().map(|step| step.takes.event.clone()).collect();
-        let names = names.into_iter().collect();
-        let kept = self.world.journal.kept_events(&self.lease.run_id, names, clock::wall_ms()).await;
-        let kept = kept.map_err(Fault::Cut)?;
-        self.looked_for.extend(new.iter().map(key));
-        let mut effects = None;
-        for step in new {
-            let is_meant = |event: &&OutsideEvent| {
+        let mut query = KeptQuery { names: names.into_iter().collect(), now_ms: clock::wall_ms(), after: 0 };
+        let mut claimed = Vec::new();
+        loop {
+            let page = self.world.journal.kept_events(&self.lease.run_id, query.clone()).await.map_err(Fault::Cut)?;
+            self.looked_for.extend(new.iter().map(key));
+            let is_last = page.len() < KEPT_PAGE_EVENTS;
+            for KeptEvent { number, event } in page {
+                query.after = number;
                 let data = serde_json::from_str(&event.data).unwrap_or_default();
-                step.fits(event, &data) && !has_taken(&self.state, &event.id)
-            };
-            let Some(event) = kept.iter().find(is_meant) else { continue };
-            let event = event.clone();
-            let what = EventKind::Human(decided(&step.at, step.hash.as_deref(), &event));
-            let taken = match self.take(what).await {
-                Ok(taken) => taken,
-                // An earlier one of them changed what waits.
-                Err(Fault::Refused(_)) => continue,
-                Err(fault) => return Err(fault),
-            };
-            effects.get_or_insert_with(Effects::new).extend(taken);
-            self.world.journal.event_taken(event.org.as_deref(), &event.id).await.map_err(Fault::Cut)?;
+                let fits = |step: &&AwaitedEvent| step.fits(&event.event, &data, event.at_ms);
+                let Some(step) = new.iter().find(fits).filter(|_| !has_taken(&self.state, &event.id)) else { continue };
+                if self.claims(QueuedEvent { step, event: &event }).await? {
+                    let at = step.at.clone();
+                    new.retain(|step| step.at != at);
+                    claimed.push(event.id);
+                }
+            }
+            if is_last || new.is_empty() {
+                break;
+            }
         }
-        Ok(effects)
+        if claimed.is_empty() {
+            return Ok(None);
+        }
+        let next = self.take_queued().await?;
+        claimed.retain(|id| !has_taken(&self.state, id));
+        for id in claimed {
+            unmark(&*self.world.journal, &self.lease.run_id, Some(id)).await.map_err(Fault::Cut)?;
+        }
+        Ok(Some(next.into_iter().map(Effect::RunStep).collect()))
+    }
+
+    /// Gives a kept event to a step of the run, unless another run has it. It is in the queue before it is marked: a crash loses
+    /// nothing.
+    async fn claims(&self, queued: QueuedEvent<'_>) -> Result<bool, Fault> {
+        let (journal, run_id) = (&*self.world.journal, self.lease.run_id.as_str());
+        let queueing = queue(journal, run_id, &queued.step.at, queued).await.map_err(Fault::Cut)?;
+        if queueing != Queueing::Queued {
+            return Ok(false);
+        }
+        if journal.mark_event(run_id, &queued.event.id, true).await.map_err(Fault::Cut)? {
+            return Ok(true);
+        }
+        // The run is looked at when it was to be, and not at once.
+        self.refuse_own(&queued.id(), "another run has the event".to_owned()).await?;
+        journal.settle_decision(run_id, &queued.id(), SettledDecision::Read).await.map_err(Fault::Cut)?;
+        Ok(false)
     }
 }

@@ -18,6 +18,12 @@ pub const MAX_DATA_BYTES: usize = 64 << 10;
 pub const MAX_ID_BYTES: usize = 200;
 /// How many runs are given an event at a time.
 const TOGETHER: usize = 64;
+/// The most decisions that are queued for a run to which an event is given whose step has another one.
+const MOST_QUEUED: usize = 64;
+/// Begins the subject of such an event: it comes after those of steps.
+const LATER: &str = "~event ";
+/// Begins the name of an event in the record of a decision.
+const DECIDER: &str = "event ";
 
 /// What became of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +32,13 @@ pub struct EventDelivery {
     pub put: EventPut,
     /// How many runs get it.
     pub runs: usize,
+    /// Until when it is kept, in milliseconds since 1970.
+    pub keep_until_ms: i64,
 }
 
 /// Who decides where an event does, in the record of the decision. No token has such a name.
 fn decider(id: &str) -> String {
-    format!("event {id}")
+    format!("{DECIDER}{id}")
 }
 
 /// What a step gets of an event.
@@ -51,45 +59,114 @@ pub(super) fn decided(at: &str, hash: Option<&str>, event: &OutsideEvent) -> Dec
 /// When the store fails.
 pub async fn deliver(journal: &dyn Journal, event: OutsideEvent) -> Result<EventDelivery, StoreError> {
     let put = journal.put_event(event.clone()).await?;
-    if matches!(put, EventPut::Conflict | EventPut::Full) {
-        return Ok(EventDelivery { put, runs: 0 });
-    }
+    let keep_until_ms = match put {
+        EventPut::New => event.keep_until_ms,
+        EventPut::Same { keep_until_ms } => keep_until_ms,
+        EventPut::Conflict | EventPut::Full => return Ok(EventDelivery { put, runs: 0, keep_until_ms: 0 }),
+    };
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
     let waiters = journal.event_waiters(event.org.as_deref(), &event.event).await?;
     let meant: Vec<(String, AwaitedEvent)> = waiters
         .into_iter()
         .filter_map(|EventWaiter { run_id, awaits }| {
-            let step = awaits.into_iter().find(|awaited| awaited.fits(&event, &data))?;
+            let step = awaits.into_iter().find(|awaited| awaited.fits(&event.event, &data, event.at_ms))?;
             Some((run_id, step))
         })
         .collect();
     let mut runs = 0;
     for some in meant.chunks(TOGETHER) {
-        let queued = some.iter().map(|(run_id, step)| give(journal, run_id, step, &event));
-        runs += try_join_all(queued).await?.into_iter().filter(|is_given| *is_given).count();
+        let given = some.iter().map(|(run_id, step)| give(journal, run_id, step, &event));
+        runs += try_join_all(given).await?.into_iter().filter(|is_given| *is_given).count();
     }
-    if runs > 0 {
-        journal.event_taken(event.org.as_deref(), &event.id).await?;
-    }
-    Ok(EventDelivery { put, runs })
+    // It is kept until one of them takes it: the step may have ended meanwhile.
+    Ok(EventDelivery { put, runs, keep_until_ms })
 }
 
-/// Queues an event for a step. Whether it is.
+/// Queues an event for a run: for its step, or, when that has another one, for the next step that waits for it. Whether it is.
 async fn give(
     journal: &dyn Journal,
     run_id: &str,
     step: &AwaitedEvent,
     event: &OutsideEvent,
 ) -> Result<bool, StoreError> {
-    let passed = PassedOn { decided: decided(&step.at, step.hash.as_deref(), event), answer_token: None };
-    let Ok(decision) = serde_json::to_string(&passed) else { return Ok(false) };
-    let id = format!("event {} {}", event.id, step.at);
-    let queued = QueuedDecision { id, subject: step.at.clone(), decision, refused: None };
-    match journal.queue_event(run_id, queued).await {
-        Ok(queueing) => Ok(queueing == Queueing::Queued),
+    let given = async {
+        if queue(journal, run_id, &step.at, QueuedEvent { step, event }).await? == Queueing::Queued {
+            return Ok(true);
+        }
+        if journal.queued_decisions(run_id).await?.len() >= MOST_QUEUED {
+            return Ok(false);
+        }
+        let subject = format!("{LATER}{:015} {}", event.at_ms, event.id);
+        Ok(queue(journal, run_id, &subject, QueuedEvent { step, event }).await? == Queueing::Queued)
+    };
+    match given.await {
         // It was deleted meanwhile.
         Err(StoreError::NoSuchRun(_)) => Ok(false),
-        Err(fault) => Err(fault),
+        given => given,
+    }
+}
+
+/// An event for a step.
+#[derive(Clone, Copy)]
+pub(super) struct QueuedEvent<'e> {
+    pub step: &'e AwaitedEvent,
+    pub event: &'e OutsideEvent,
+}
+
+impl QueuedEvent<'_> {
+    /// Its id in the queue.
+    pub(super) fn id(self) -> String {
+        format!("event {} {}", self.event.id, self.step.at)
+    }
+}
+
+/// Queues an event for a run, unless something about the same subject is queued.
+pub(super) async fn queue(
+    journal: &dyn Journal,
+    run_id: &str,
+    subject: &str,
+    queued: QueuedEvent<'_>,
+) -> Result<Queueing, StoreError> {
+    let QueuedEvent { step, event } = queued;
+    let decided = decided(&step.at, step.hash.as_deref(), event);
+    let passed = PassedOn { decided, answer_token: None, event: Some(event.event.clone()) };
+    let Ok(decision) = serde_json::to_string(&passed) else { return Ok(Queueing::Occupied) };
+    let queued = QueuedDecision { id: queued.id(), subject: subject.to_owned(), decision, refused: None };
+    journal.queue_event(run_id, queued).await
+}
+
+/// A queued decision as it fits a run now. An event is about the step that it was given to, or, when that has ended, about the
+/// first one that waits for it; none while no step does.
+pub(super) fn as_it_fits(state: &State, passed: PassedOn) -> Option<PassedOn> {
+    let PassedOn { decided, answer_token, event } = passed;
+    let (Some(name), Decision::Answer(data)) = (&event, &decided.decision) else {
+        return Some(PassedOn { decided, answer_token, event });
+    };
+    let awaits = awaited(state);
+    let is_own = |step: &AwaitedEvent| Some(&step.at) == decided.at.as_ref() && step.hash == decided.hash;
+    // One that the run has taken is refused with that reason.
+    if is_taken_by(state, decided.by.as_deref()) || awaits.iter().any(is_own) {
+        return Some(PassedOn { decided, answer_token, event });
+    }
+    let data: Value = serde_json::from_str(data).unwrap_or_default();
+    let at_ms = decided.came_at_ms.unwrap_or_default();
+    let step = awaits.into_iter().find(|step| step.fits(name, &data, at_ms))?;
+    let decided = Decided { at: Some(step.at), hash: step.hash, ..decided };
+    Some(PassedOn { decided, answer_token, event })
+}
+
+/// Marks the event that decides as taken, before it is: it is durable in the queue of the run. Returns its id if no run had it.
+pub(super) async fn mark(journal: &dyn Journal, run_id: &str, decided: &Decided) -> Result<Option<String>, StoreError> {
+    let Some(id) = decided.by.as_deref().and_then(|by| by.strip_prefix(DECIDER)) else { return Ok(None) };
+    let is_first = journal.mark_event(run_id, id, true).await?;
+    Ok(is_first.then(|| id.to_owned()))
+}
+
+/// The run did not take the event that only it had: it is kept as if it had come to none.
+pub(super) async fn unmark(journal: &dyn Journal, run_id: &str, marked: Option<String>) -> Result<(), StoreError> {
+    match marked {
+        Some(id) => journal.mark_event(run_id, &id, false).await.map(drop),
+        None => Ok(()),
     }
 }
 
@@ -108,6 +185,9 @@ fn of_question(question: StepQuestion) -> Option<AwaitedEvent> {
 
 /// Whether a run has taken an event.
 pub(super) fn has_taken(state: &State, id: &str) -> bool {
-    let by = decider(id);
-    state.decisions.iter().any(|record| record.by.as_deref() == Some(by.as_str()))
+    is_taken_by(state, Some(&decider(id)))
+}
+
+fn is_taken_by(state: &State, by: Option<&str>) -> bool {
+    by.is_some() && state.decisions.iter().any(|record| record.by.as_deref() == by)
 }

@@ -12,4 +12,7 @@ pub(super) struct PassedOn {
     /// The hash of the token that it uses up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_token: Option<String>,
+    /// The name of the event from outside that decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
 }

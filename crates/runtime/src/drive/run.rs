@@ -76,6 +76,8 @@ pub(super) struct Driver<'a> {
     pub(super) answer_token: Option<String>,
     /// The id of the queued decision that the next decision is.
     pub(super) queued_decision: Option<String>,
+    /// Whether runs of steps continue although the steps of their `on_failure` have run.
+    pub(super) after_on_failure: bool,
     /// What waits for a human beside what is under way, as lists show it; none while that is not known, because another
     /// driver wrote it.
     listed_wait: Option<Option<ListedWait>>,
@@ -165,6 +167,7 @@ impl<'a> Driver<'a> {
             meter,
             _driven_here: driven_here,
             looked_for: BTreeSet::new(),
+            after_on_failure: false,
             continues: false,
         })
     }

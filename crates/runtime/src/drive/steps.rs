@@ -268,7 +268,8 @@ impl<'a> Driver<'a> {
         let own = Duration::from_millis(most_ms);
         // What handles a failure has its own time: that of the run, or of the item, may be over.
         let time = if handles { own } else { self.time_left().min(own) };
-        let request = SubrunRequest::of_step(&self.state, open, called, time, left.at_most(item.budget));
+        let mut request = SubrunRequest::of_step(&self.state, open, called, time, left.at_most(item.budget));
+        request.after_on_failure = self.after_on_failure;
         let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
         let (engine, run_of) = (Engine { world: Arc::clone(self.world) }, Arc::clone(called));
         let (at, kind, run) = (

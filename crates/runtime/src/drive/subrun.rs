@@ -56,6 +56,8 @@ pub(super) struct SubrunRequest {
     decided: Option<Decided>,
     /// Whether the sub-run had failed for a reason outside of it, and continues.
     continues: bool,
+    /// Whether it does although the steps of its `on_failure` have run.
+    pub after_on_failure: bool,
 }
 
 /// The call that starts a sub-run.
@@ -113,7 +115,8 @@ impl SubrunRequest {
             _ => None,
         };
         let origin = SubrunOrigin { caller, bound, is_own: false };
-        Self { program: Arc::clone(called), call, start, origin, decided, continues: open.repetition.continues }
+        let (program, continues) = (Arc::clone(called), open.repetition.continues);
+        Self { program, call, start, origin, decided, continues, after_on_failure: false }
     }
 
     /// The run of its own that a step of a workflow starts.
@@ -147,7 +150,8 @@ impl SubrunRequest {
             _ => None,
         };
         let origin = SubrunOrigin { caller, bound, is_own: false };
-        Self { program: Arc::clone(called), call: call.address, start, origin, decided, continues: false }
+        let (program, call) = (Arc::clone(called), call.address);
+        Self { program, call, start, origin, decided, continues: false, after_on_failure: false }
     }
 
     /// A call that starts a run of its own, with so much time.
@@ -248,9 +252,11 @@ fn again(program: &Program, state: &State, share: &SubrunShare) -> Resume {
     match (ending.status, continuation::limit_of(ending)) {
         (Status::Failed, Some(_)) if program.is_flow() => {
             let raised = continuation::share_again(program, state, share.time_ms, share.bound);
-            Resume { raised, ..Resume::default() }
+            Resume { raised, after_on_failure: share.after_on_failure, ..Resume::default() }
         }
-        (Status::Failed, _) if may_continue(program, ending) => Resume::retry(),
+        (Status::Failed, _) if may_continue(program, ending) => {
+            Resume { after_on_failure: share.after_on_failure, ..Resume::retry() }
+        }
         _ => Resume::default(),
     }
 }
@@ -262,6 +268,8 @@ pub(super) struct SubrunShare {
     time_ms: u64,
     /// What is left of the budget of its caller.
     bound: Allowance,
+    /// Whether it continues although the steps of its `on_failure` have run.
+    after_on_failure: bool,
 }
 
 pub(super) fn reason(run_id: &str, fault: &Fault) -> String {
@@ -399,8 +407,9 @@ impl Engine {
 
     /// Starts a sub-run, or resumes it.
     async fn run_called(&self, request: SubrunRequest, watch: Watch<'_>) -> Result<Finished, Fault> {
-        let SubrunRequest { program, start, origin, decided, continues, .. } = request;
-        let share = SubrunShare { time_ms: start.timeout_ms.unwrap_or_default(), bound: origin.bound };
+        let SubrunRequest { program, start, origin, decided, continues, after_on_failure, .. } = request;
+        let time_ms = start.timeout_ms.unwrap_or_default();
+        let share = SubrunShare { time_ms, bound: origin.bound, after_on_failure };
         let share = continues.then_some(share);
         match Box::pin(self.begin_from(&program, start, Some(&origin))).await? {
             Begin::New(started) => self.drive(&program, started, watch).await,

@@ -75,6 +75,8 @@ pub struct Resume {
     pub retried: Option<Retried>,
     /// Raises limits. A run that ended by one of them continues.
     pub raised: Option<LimitsRaised>,
+    /// Whether a run continues although the steps of its `on_failure` have run.
+    pub after_on_failure: bool,
     /// The hash of the answer token that the decision uses up: it is refused when the token was used.
     pub answer_token: Option<String>,
 }

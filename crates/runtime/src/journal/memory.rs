@@ -24,10 +24,10 @@ use super::log::Log;
 use super::store_name::StoreKind;
 use super::{
     Append, AuditFilter, AuditLine, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun,
-    Created, EventPut, EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision, StatusRecord,
-    StoreError, Ticket, WaitMoments, Worker, failpoint, search_text,
+    Created, EventPut, EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun,
+    OutsideEvent, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts,
+    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision,
+    StatusRecord, StoreError, Ticket, WaitMoments, Worker, failpoint, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -448,17 +448,16 @@ impl Journal for MemoryJournal {
         Ticket::ready(Ok(self.keep(event)))
     }
 
-    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()> {
-        self.take_event(org, id);
-        Ticket::ready(Ok(()))
+    fn mark_event(&self, run_id: &str, id: &str, is_taken: bool) -> Ticket<bool> {
+        Ticket::ready(self.run(run_id).map(|run| self.note_taken(run.org.as_deref(), id, is_taken)))
     }
 
     fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {
         Ticket::ready(Ok(self.waiters(org, event)))
     }
 
-    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>> {
-        Ticket::ready(self.run(run_id).map(|run| self.kept(run.org.as_deref(), &events, now_ms)))
+    fn kept_events(&self, run_id: &str, query: KeptQuery) -> Ticket<Vec<KeptEvent>> {
+        Ticket::ready(self.run(run_id).map(|run| self.kept(run.org.as_deref(), &query)))
     }
 
     fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {

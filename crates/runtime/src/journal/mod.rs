@@ -49,7 +49,7 @@ pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreError;
 pub use measured::MeasuredRun;
 pub use model_wait::ModelWait;
-pub use outside_event::{AwaitedEvent, EventPut, EventWaiter, OutsideEvent};
+pub use outside_event::{AwaitedEvent, EventPut, EventWaiter, KeptEvent, KeptQuery, OutsideEvent};
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};
 pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text, title_text};
@@ -186,15 +186,16 @@ pub trait Journal: Send + Sync {
     /// Keeps an event from outside. Those whose time is over are forgotten.
     fn put_event(&self, event: OutsideEvent) -> Ticket<EventPut>;
 
-    /// Notes that a run took an event, or is about to: it is kept for its id alone from now on.
-    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()>;
+    /// Notes that a run took an event of its organisation, or is about to: it is kept for its id alone from now on. Or that none did
+    /// after all. Returns whether the note is new: of many runs that note it at once, one does.
+    fn mark_event(&self, run_id: &str, id: &str, is_taken: bool) -> Ticket<bool>;
 
     /// The runs of an organisation that wait for an event of this name, without those that other runs called.
     fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>>;
 
-    /// The events of these names that were kept for the organisation of a run at this moment, and that no run took: the oldest
-    /// first, at most [`outside_event::MOST_KEPT`].
-    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>>;
+    /// The events that were kept for the organisation of a run, and that no run took: the oldest first, at most
+    /// [`outside_event::KEPT_PAGE_EVENTS`].
+    fn kept_events(&self, run_id: &str, query: KeptQuery) -> Ticket<Vec<KeptEvent>>;
 
     /// The queued decisions about a run, with those that were refused. Cheap for the driver of the run.
     fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>>;

@@ -4,13 +4,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use loopctl_engine::canonical::is_same;
 use loopctl_engine::question::EventMatch;
 
 /// The most events of an organisation that a store keeps. Those that nobody waited for count, and those that somebody took until
 /// their time is over.
 pub const MOST_EVENTS: u64 = 10_000;
-/// The most kept events that a run which begins to wait looks at.
-pub const MOST_KEPT: usize = 1_000;
+/// The most kept events that a store gives at once.
+pub const KEPT_PAGE_EVENTS: usize = 250;
 
 /// An event from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,13 +30,50 @@ pub struct OutsideEvent {
     pub keep_until_ms: i64,
 }
 
+impl OutsideEvent {
+    /// What it is to a stored one that has its id.
+    pub(super) fn beside(&self, event: &str, data: &str, keep_until_ms: i64) -> EventPut {
+        let value = |data: &str| serde_json::from_str::<Value>(data).ok();
+        // Whoever sends it again may write the members of its data in another order.
+        let is_same = || value(data).zip(value(&self.data)).is_some_and(|(known, sent)| is_same(&known, &sent));
+        if self.event == event && (self.data == data || is_same()) {
+            EventPut::Same { keep_until_ms }
+        } else {
+            EventPut::Conflict
+        }
+    }
+}
+
+/// Which kept events are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptQuery {
+    /// Their names.
+    pub names: Vec<String>,
+    /// The moment, in milliseconds since 1970.
+    pub now_ms: i64,
+    /// The number of the last one that was seen; 0 at first.
+    pub after: i64,
+}
+
+/// An event that no run took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptEvent {
+    /// Its number: the order in which they came.
+    pub number: i64,
+    /// The event.
+    pub event: OutsideEvent,
+}
+
 /// The outcome of storing an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventPut {
     /// It is stored.
     New,
     /// It was stored before.
-    Same,
+    Same {
+        /// Until when it is kept, in milliseconds since 1970.
+        keep_until_ms: i64,
+    },
     /// Another event has its id.
     Conflict,
     /// The organisation has [`MOST_EVENTS`] already.
@@ -58,9 +96,9 @@ pub struct AwaitedEvent {
 }
 
 impl AwaitedEvent {
-    /// Whether it takes an event that brings this.
-    pub fn fits(&self, event: &OutsideEvent, data: &Value) -> bool {
-        self.until_ms.is_none_or(|until_ms| event.at_ms < until_ms) && self.takes.takes(&event.event, data)
+    /// Whether it takes an event that came at a moment with this data.
+    pub fn fits(&self, event: &str, data: &Value, at_ms: i64) -> bool {
+        self.until_ms.is_none_or(|until_ms| at_ms < until_ms) && self.takes.takes(event, data)
     }
 }
 

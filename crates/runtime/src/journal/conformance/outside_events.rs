@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::journal::outside_event::{MOST_EVENTS, awaits_column};
+use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MOST_EVENTS, awaits_column};
 use loopctl_engine::outcome::Status;
 use loopctl_engine::question::EventMatch;
 
@@ -23,8 +23,12 @@ fn put(journal: &dyn Journal, event: OutsideEvent) -> EventPut {
 }
 
 fn kept(journal: &dyn Journal, run_id: &str, names: &[&str], now_ms: i64) -> Vec<String> {
+    kept_after(journal, run_id, names, now_ms, 0).into_iter().map(|kept| kept.event.id).collect()
+}
+
+fn kept_after(journal: &dyn Journal, run_id: &str, names: &[&str], now_ms: i64, after: i64) -> Vec<KeptEvent> {
     let names = names.iter().map(|name| (*name).to_owned()).collect();
-    wait(journal.kept_events(run_id, names, now_ms)).unwrap().into_iter().map(|event| event.id).collect()
+    wait(journal.kept_events(run_id, KeptQuery { names, now_ms, after })).unwrap()
 }
 
 pub(super) fn an_event_is_kept_once_for_its_organisation_and_for_its_time(journal: &dyn Journal) {
@@ -34,19 +38,28 @@ pub(super) fn an_event_is_kept_once_for_its_organisation_and_for_its_time(journa
     assert_eq!(put(journal, of(acme, "b", "paid")), EventPut::New);
     assert_eq!(put(journal, of(acme, "a", "paid")), EventPut::New);
     assert_eq!(put(journal, of(acme, "c", "sent")), EventPut::New);
-    assert_eq!(put(journal, OutsideEvent { at_ms: 1_500, ..of(acme, "a", "paid") }), EventPut::Same);
+    let again = OutsideEvent { at_ms: 1_500, keep_until_ms: 5_500, ..of(acme, "a", "paid") };
+    assert_eq!(put(journal, again.clone()), EventPut::Same { keep_until_ms: 5_000 });
+    let other_order = OutsideEvent { data: "{\"nul\": \"\\u0000\", \"of\": \"a\"}".to_owned(), ..again };
+    assert_eq!(
+        put(journal, other_order),
+        EventPut::Same { keep_until_ms: 5_000 },
+        "whatever the order of the members is"
+    );
     assert_eq!(put(journal, of(acme, "a", "sent")), EventPut::Conflict);
     assert_eq!(put(journal, OutsideEvent { data: "1".to_owned(), ..of(acme, "a", "paid") }), EventPut::Conflict);
     assert_eq!(put(journal, of(None, "a", "paid")), EventPut::New, "another organisation has ids of its own");
     assert_eq!(kept(journal, "of-acme", &["paid"], 2_000), ["b", "a"], "in the order in which they came");
     assert_eq!(kept(journal, "of-acme", &["paid", "sent", "other"], 2_000), ["b", "a", "c"]);
     assert_eq!(kept(journal, "of-acme", &[], 2_000), Vec::<String>::new());
-    let of_none = wait(journal.kept_events("of-none", vec!["paid".to_owned()], 2_000)).unwrap();
-    assert_eq!(of_none, [of(None, "a", "paid")], "and its data comes back as it was");
-    wait(journal.event_taken(acme, "b")).unwrap();
-    wait(journal.event_taken(acme, "nobody's")).unwrap();
+    let of_none = kept_after(journal, "of-none", &["paid"], 2_000, 0).into_iter().map(|kept| kept.event);
+    assert_eq!(of_none.collect::<Vec<_>>(), [of(None, "a", "paid")], "and its data comes back as it was");
+    let mark = |id: &str, is_taken| wait(journal.mark_event("of-acme", id, is_taken)).unwrap();
+    assert_eq!([mark("b", true), mark("b", true), mark("nobody's", true)], [true, false, false]);
     assert_eq!(kept(journal, "of-acme", &["paid"], 2_000), ["a"]);
-    assert_eq!(put(journal, of(acme, "b", "paid")), EventPut::Same, "its id is known");
+    assert_eq!([mark("b", false), mark("b", false), mark("b", true)], [true, false, true]);
+    assert_eq!(kept(journal, "of-none", &["paid"], 2_000), ["a"], "that of another organisation is another one");
+    assert_eq!(put(journal, of(acme, "b", "paid")), EventPut::Same { keep_until_ms: 5_000 }, "its id is known");
     assert_eq!(kept(journal, "of-acme", &["paid"], 5_000), Vec::<String>::new(), "its time is over");
     let later = OutsideEvent { at_ms: 5_000, keep_until_ms: 9_000, ..of(acme, "b", "sent") };
     assert_eq!(put(journal, later), EventPut::New, "and then its id is free");
@@ -58,7 +71,14 @@ pub(super) fn an_organisation_has_a_bounded_number_of_events(journal: &dyn Journ
         assert_eq!(wait(tickets).unwrap(), EventPut::New);
     }
     assert_eq!(put(journal, of(None, "more", "paid")), EventPut::Full);
-    assert_eq!(put(journal, of(None, "e7", "paid")), EventPut::Same);
+    assert_eq!(put(journal, of(None, "e7", "paid")), EventPut::Same { keep_until_ms: 5_000 });
+    begin(journal, "looks");
+    // A run that looks at them gets all of them, page by page.
+    let (mut seen, mut after) = (0, 0);
+    while let Some(last) = kept_after(journal, "looks", &["paid"], 2_000, after).last() {
+        (seen, after) = (seen + KEPT_PAGE_EVENTS, last.number);
+    }
+    assert_eq!(u64::try_from(seen).unwrap(), MOST_EVENTS);
     assert_eq!(put(journal, of(Some("acme"), "more", "paid")), EventPut::New, "that of another one has room");
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
 use super::MemoryJournal;
-use crate::journal::outside_event::{MOST_EVENTS, MOST_KEPT};
-use crate::journal::{EventPut, EventWaiter, OutsideEvent};
+use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MOST_EVENTS};
+use crate::journal::{EventPut, EventWaiter, KeptEvent, KeptQuery, OutsideEvent};
 use loopctl_engine::outcome::Status;
 
 /// The events by organisation and id.
@@ -17,7 +17,7 @@ pub(super) struct KnownEvent {
     event: OutsideEvent,
     is_taken: bool,
     /// Counts all events: the order in which they came.
-    number: u64,
+    number: i64,
 }
 
 impl MemoryJournal {
@@ -30,8 +30,7 @@ impl MemoryJournal {
         events.retain(|_, known| known.event.keep_until_ms > event.at_ms);
         let key = (event.org.clone(), event.id.clone());
         if let Some(known) = events.get(&key) {
-            let is_same = known.event.event == event.event && known.event.data == event.data;
-            return if is_same { EventPut::Same } else { EventPut::Conflict };
+            return event.beside(&known.event.event, &known.event.data, known.event.keep_until_ms);
         }
         let of_org = events.keys().filter(|(org, _)| *org == event.org).count();
         if u64::try_from(of_org).unwrap_or(u64::MAX) >= MOST_EVENTS {
@@ -42,10 +41,10 @@ impl MemoryJournal {
         EventPut::New
     }
 
-    pub(super) fn take_event(&self, org: Option<&str>, id: &str) {
-        if let Some(known) = self.known_events().get_mut(&(org.map(str::to_owned), id.to_owned())) {
-            known.is_taken = true;
-        }
+    pub(super) fn note_taken(&self, org: Option<&str>, id: &str, is_taken: bool) -> bool {
+        let mut events = self.known_events();
+        let known = events.get_mut(&(org.map(str::to_owned), id.to_owned()));
+        known.is_some_and(|known| std::mem::replace(&mut known.is_taken, is_taken) != is_taken)
     }
 
     pub(super) fn waiters(&self, org: Option<&str>, event: &str) -> Vec<EventWaiter> {
@@ -64,17 +63,20 @@ impl MemoryJournal {
         waiters
     }
 
-    pub(super) fn kept(&self, org: Option<&str>, names: &[String], now_ms: i64) -> Vec<OutsideEvent> {
+    pub(super) fn kept(&self, org: Option<&str>, query: &KeptQuery) -> Vec<KeptEvent> {
+        let KeptQuery { names, now_ms, after } = query;
         let events = self.known_events();
         let is_wanted = |known: &&KnownEvent| {
             let event = &known.event;
             !known.is_taken
                 && event.org.as_deref() == org
-                && event.keep_until_ms > now_ms
+                && event.keep_until_ms > *now_ms
+                && known.number > *after
                 && names.contains(&event.event)
         };
         let mut kept: Vec<&KnownEvent> = events.values().filter(is_wanted).collect();
         kept.sort_by_key(|known| known.number);
-        kept.into_iter().take(MOST_KEPT).map(|known| known.event.clone()).collect()
+        let of = |known: &KnownEvent| KeptEvent { number: known.number, event: known.event.clone() };
+        kept.into_iter().take(KEPT_PAGE_EVENTS).map(of).collect()
     }
 }

@@ -52,9 +52,10 @@ use super::lease_clock::Clock;
 use super::store_name::StoreKind;
 use super::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
-    EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent, PruneQuery, QueueQuery,
-    QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments, Worker, failpoint,
+    EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments,
+    Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -395,9 +396,9 @@ impl Journal for PostgresJournal {
         self.ask(move |database| async move { database.put_event(event).await })
     }
 
-    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()> {
-        let (org, id) = (org.unwrap_or_default().to_owned(), id.to_owned());
-        self.ask(move |database| async move { database.take_event(org, id).await })
+    fn mark_event(&self, run_id: &str, id: &str, is_taken: bool) -> Ticket<bool> {
+        let (run_id, id) = (run_id.to_owned(), id.to_owned());
+        self.ask(move |database| async move { database.mark_event(run_id, id, is_taken).await })
     }
 
     fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {
@@ -405,9 +406,9 @@ impl Journal for PostgresJournal {
         self.ask(move |database| async move { database.event_waiters(org, event).await })
     }
 
-    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>> {
+    fn kept_events(&self, run_id: &str, query: KeptQuery) -> Ticket<Vec<KeptEvent>> {
         let run_id = run_id.to_owned();
-        self.ask(move |database| async move { database.kept_events(run_id, events, now_ms).await })
+        self.ask(move |database| async move { database.kept_events(run_id, query).await })
     }
 
     /// Answered from memory for runs that this driver has, as long as no decision about one of them waits.

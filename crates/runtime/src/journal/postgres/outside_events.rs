@@ -4,8 +4,8 @@ use tokio_postgres::types::Type;
 
 use super::connection::{Parameter, text_of};
 use super::database::Database;
-use crate::journal::outside_event::{MOST_EVENTS, MOST_KEPT, mark_of};
-use crate::journal::{EventPut, EventWaiter, OutsideEvent, StoreError};
+use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MOST_EVENTS, mark_of};
+use crate::journal::{EventPut, EventWaiter, KeptEvent, KeptQuery, OutsideEvent, StoreError};
 
 const FORGET: &str = "DELETE FROM @.outside_events WHERE keep_until_ms <= $1";
 /// `$1` is the organisation, `$2` the id, `$3` the name, `$4` the data, `$5` the moment, `$6` until when it is kept, `$7` the most
@@ -17,20 +17,26 @@ WITH new AS (
     OR EXISTS (SELECT 1 FROM @.outside_events WHERE org = $1 AND id = $2)
   ON CONFLICT (org, id) DO NOTHING RETURNING id
 )
-SELECT EXISTS (SELECT 1 FROM new), (SELECT event = $3 AND data = $4 FROM @.outside_events WHERE org = $1 AND id = $2)";
-const TAKE: &str = "UPDATE @.outside_events SET taken = true WHERE org = $1 AND id = $2";
+SELECT EXISTS (SELECT 1 FROM new)";
+/// A statement of its own: the one before does not see what another one wrote at the same moment.
+const KNOWN: &str = "SELECT event, data, keep_until_ms FROM @.outside_events WHERE org = $1 AND id = $2";
+/// `$3` is whether a run took it.
+const MARK: &str = "
+UPDATE @.outside_events SET taken = $3 WHERE id = $2 AND taken <> $3
+  AND org = (SELECT coalesce(org, '') FROM @.runs WHERE run_id = $1) RETURNING id";
 /// `$1` is the organisation, or the empty text for none; `$2` a part of the column.
 const WAITERS: &str = "
 SELECT run_id, awaits FROM @.runs WHERE awaits IS NOT NULL AND coalesce(org, '') = $1 AND called_by IS NULL
   AND status IN ('running', 'paused') AND strpos(awaits, $2) > 0 ORDER BY id";
 const KEPT: &str = "
-SELECT org, id, event, data, at_ms, keep_until_ms FROM @.outside_events
+SELECT org, id, event, data, at_ms, keep_until_ms, number FROM @.outside_events
 WHERE org = (SELECT coalesce(org, '') FROM @.runs WHERE run_id = $1) AND NOT taken AND keep_until_ms > $3
-  AND event = ANY ($2) ORDER BY number LIMIT $4";
+  AND event = ANY ($2) AND number > $5 ORDER BY number LIMIT $4";
 
 impl Database {
     pub(super) async fn put_event(&self, event: OutsideEvent) -> Result<EventPut, StoreError> {
-        let OutsideEvent { org, id, event, data, at_ms, keep_until_ms } = &event;
+        let sent_event = &event;
+        let OutsideEvent { org, id, event, data, at_ms, keep_until_ms } = sent_event;
         let (org, data) = (org.as_deref().unwrap_or_default(), data.as_bytes());
         let most = i64::try_from(MOST_EVENTS).unwrap_or(i64::MAX);
         let parameters: [Parameter<'_>; 7] = [
@@ -45,21 +51,22 @@ impl Database {
         let sent = self.persist(|| async {
             self.quick.query(FORGET, &[(at_ms, Type::INT8)]).await?;
             let rows = self.quick.query(PUT, &parameters).await?;
-            let Some(row) = rows.first() else { return Ok(EventPut::Full) };
-            let (is_new, is_same): (bool, Option<bool>) = (row.try_get(0)?, row.try_get(1)?);
-            Ok(match (is_new, is_same) {
-                (true, _) => EventPut::New,
-                (false, Some(true)) => EventPut::Same,
-                (false, Some(false)) => EventPut::Conflict,
-                (false, None) => EventPut::Full,
-            })
+            if let Some(row) = rows.first()
+                && row.try_get::<_, bool>(0)?
+            {
+                return Ok(EventPut::New);
+            }
+            let known = self.quick.query(KNOWN, &[(&org, Type::TEXT), (id, Type::TEXT)]).await?;
+            let Some(row) = known.first() else { return Ok(EventPut::Full) };
+            let (known_event, known_data): (String, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?);
+            Ok(sent_event.beside(&known_event, &text_of(known_data), row.try_get(2)?))
         });
         sent.await
     }
 
-    pub(super) async fn take_event(&self, org: String, id: String) -> Result<(), StoreError> {
-        let parameters: [Parameter<'_>; 2] = [(&org, Type::TEXT), (&id, Type::TEXT)];
-        self.persist(|| async { self.quick.query(TAKE, &parameters).await.map(drop) }).await
+    pub(super) async fn mark_event(&self, run_id: String, id: String, is_taken: bool) -> Result<bool, StoreError> {
+        let parameters: [Parameter<'_>; 3] = [(&run_id, Type::TEXT), (&id, Type::TEXT), (&is_taken, Type::BOOL)];
+        self.persist(|| async { self.quick.query(MARK, &parameters).await.map(|rows| !rows.is_empty()) }).await
     }
 
     pub(super) async fn event_waiters(&self, org: String, event: String) -> Result<Vec<EventWaiter>, StoreError> {
@@ -75,27 +82,29 @@ impl Database {
         read.await
     }
 
-    pub(super) async fn kept_events(
-        &self,
-        run_id: String,
-        events: Vec<String>,
-        now_ms: i64,
-    ) -> Result<Vec<OutsideEvent>, StoreError> {
-        let most = i64::try_from(MOST_KEPT).unwrap_or(i64::MAX);
-        let parameters: [Parameter<'_>; 4] =
-            [(&run_id, Type::TEXT), (&events, Type::TEXT_ARRAY), (&now_ms, Type::INT8), (&most, Type::INT8)];
+    pub(super) async fn kept_events(&self, run_id: String, query: KeptQuery) -> Result<Vec<KeptEvent>, StoreError> {
+        let KeptQuery { names, now_ms, after } = query;
+        let most = i64::try_from(KEPT_PAGE_EVENTS).unwrap_or(i64::MAX);
+        let parameters: [Parameter<'_>; 5] = [
+            (&run_id, Type::TEXT),
+            (&names, Type::TEXT_ARRAY),
+            (&now_ms, Type::INT8),
+            (&most, Type::INT8),
+            (&after, Type::INT8),
+        ];
         let read = self.persist(|| async {
             let mut kept = Vec::new();
             for row in self.quick.query(KEPT, &parameters).await? {
                 let org: String = row.try_get(0)?;
-                kept.push(OutsideEvent {
+                let event = OutsideEvent {
                     org: Some(org).filter(|org| !org.is_empty()),
                     id: row.try_get(1)?,
                     event: row.try_get(2)?,
                     data: text_of(row.try_get(3)?),
                     at_ms: row.try_get(4)?,
                     keep_until_ms: row.try_get(5)?,
-                });
+                };
+                kept.push(KeptEvent { number: row.try_get(6)?, event });
             }
             Ok(kept)
         });

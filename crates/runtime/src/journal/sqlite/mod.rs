@@ -46,7 +46,7 @@ use self::callbacks::{ClaimCallbacks, NoteCallback};
 use self::decisions::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
 use self::leases::Leases;
-use self::outside_events::{PutEvent, TakeEvent};
+use self::outside_events::{MarkEvent, PutEvent};
 use self::prune::GiveBackSpace;
 use self::queue::{Claim, NoteModelWait, RetryAt};
 use self::reads::{Census, SqliteReader};
@@ -61,9 +61,10 @@ use super::lease_clock::Clock;
 use super::store_name::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
-    EventWaiter, Journal, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent, PruneQuery, QueueQuery,
-    QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras, RunFilter, RunHead,
-    RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments, Worker, failpoint,
+    EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
+    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
+    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments,
+    Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -381,8 +382,8 @@ impl Journal for SqliteJournal {
         self.write(PutEvent(event))
     }
 
-    fn event_taken(&self, org: Option<&str>, id: &str) -> Ticket<()> {
-        self.write(TakeEvent { org: org.unwrap_or_default().to_owned(), id: id.to_owned() })
+    fn mark_event(&self, run_id: &str, id: &str, is_taken: bool) -> Ticket<bool> {
+        self.write(MarkEvent { run_id: run_id.to_owned(), id: id.to_owned(), is_taken })
     }
 
     fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {
@@ -393,12 +394,12 @@ impl Journal for SqliteJournal {
         self.quick.ask(None, move |connection| outside_events::waiters(connection, org.as_deref(), &event))
     }
 
-    fn kept_events(&self, run_id: &str, events: Vec<String>, now_ms: i64) -> Ticket<Vec<OutsideEvent>> {
+    fn kept_events(&self, run_id: &str, query: KeptQuery) -> Ticket<Vec<KeptEvent>> {
         if let Err(fault) = failpoint::store_call() {
             return Ticket::ready(Err(fault));
         }
         let of_run = run_id.to_owned();
-        self.quick.ask(Some(run_id), move |connection| outside_events::kept(connection, &of_run, &events, now_ms))
+        self.quick.ask(Some(run_id), move |connection| outside_events::kept(connection, &of_run, &query))
     }
 
     fn queued_decisions(&self, run_id: &str) -> Ticket<Vec<QueuedDecision>> {

@@ -4,8 +4,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::database_errors::RequestError;
 use super::write_request::{Transaction, WriteRequest};
-use crate::journal::outside_event::{MOST_EVENTS, MOST_KEPT, mark_of};
-use crate::journal::{EventPut, EventWaiter, OutsideEvent};
+use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MOST_EVENTS, mark_of};
+use crate::journal::{EventPut, EventWaiter, KeptEvent, KeptQuery, OutsideEvent};
 
 /// Keeps an event.
 pub(super) struct PutEvent(pub(super) OutsideEvent);
@@ -23,11 +23,14 @@ impl WriteRequest for PutEvent {
         let org = org.as_deref().unwrap_or_default();
         connection.prepare_cached("DELETE FROM outside_events WHERE keep_until_ms <= ?1")?.execute([at_ms])?;
         let known = connection
-            .prepare_cached("SELECT event = ?3 AND data = ?4 FROM outside_events WHERE org = ?1 AND id = ?2")?
-            .query_row(params![org, id, event, data], |row| row.get::<_, bool>(0))
+            .prepare_cached("SELECT event, data, keep_until_ms FROM outside_events WHERE org = ?1 AND id = ?2")?
+            .query_row(params![org, id], |row| {
+                let (event, data): (String, String) = (row.get(0)?, row.get(1)?);
+                Ok(self.0.beside(&event, &data, row.get(2)?))
+            })
             .optional()?;
-        if let Some(is_same) = known {
-            return Ok(if is_same { EventPut::Same } else { EventPut::Conflict });
+        if let Some(known) = known {
+            return Ok(known);
         }
         let count: i64 = connection
             .prepare_cached("SELECT count(*) FROM outside_events WHERE org = ?1")?
@@ -45,23 +48,24 @@ impl WriteRequest for PutEvent {
     }
 }
 
-/// A run took an event.
-pub(super) struct TakeEvent {
-    pub(super) org: String,
+/// A run took an event, or did not after all.
+pub(super) struct MarkEvent {
+    pub(super) run_id: String,
     pub(super) id: String,
+    pub(super) is_taken: bool,
 }
 
-impl WriteRequest for TakeEvent {
-    type Answer = ();
+impl WriteRequest for MarkEvent {
+    type Answer = bool;
 
     fn run_id(&self) -> &str {
-        ""
+        &self.run_id
     }
 
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
-        let sql = "UPDATE outside_events SET taken = 1 WHERE org = ?1 AND id = ?2";
-        transaction.connection.prepare_cached(sql)?.execute([&self.org, &self.id])?;
-        Ok(())
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<bool, RequestError> {
+        let sql = "UPDATE outside_events SET taken = ?3 WHERE id = ?2 AND taken <> ?3
+            AND org = (SELECT coalesce(org, '') FROM runs WHERE run_id = ?1)";
+        Ok(transaction.connection.prepare_cached(sql)?.execute(params![self.run_id, self.id, self.is_taken])? > 0)
     }
 }
 
@@ -85,24 +89,21 @@ pub(super) fn waiters(
 }
 
 /// The events of these names that were kept for the organisation of a run.
-pub(super) fn kept(
-    connection: &Connection,
-    run_id: &str,
-    names: &[String],
-    now_ms: i64,
-) -> Result<Vec<OutsideEvent>, RequestError> {
+pub(super) fn kept(connection: &Connection, run_id: &str, query: &KeptQuery) -> Result<Vec<KeptEvent>, RequestError> {
+    let KeptQuery { names, now_ms, after } = query;
     let names = serde_json::to_string(names).unwrap_or_default();
     let mut query = connection.prepare_cached(
-        "SELECT org, id, event, data, at_ms, keep_until_ms FROM outside_events
+        "SELECT org, id, event, data, at_ms, keep_until_ms, number FROM outside_events
          WHERE org = (SELECT coalesce(org, '') FROM runs WHERE run_id = ?1) AND taken = 0 AND keep_until_ms > ?3
-           AND event IN (SELECT value FROM json_each(?2)) ORDER BY number LIMIT ?4",
+           AND event IN (SELECT value FROM json_each(?2)) AND number > ?5 ORDER BY number LIMIT ?4",
     )?;
     let read = |row: &Row<'_>| {
         let org: String = row.get(0)?;
         let (id, event, data) = (row.get(1)?, row.get(2)?, row.get(3)?);
         let (at_ms, keep_until_ms) = (row.get(4)?, row.get(5)?);
-        Ok(OutsideEvent { org: Some(org).filter(|org| !org.is_empty()), id, event, data, at_ms, keep_until_ms })
+        let org = Some(org).filter(|org| !org.is_empty());
+        Ok(KeptEvent { number: row.get(6)?, event: OutsideEvent { org, id, event, data, at_ms, keep_until_ms } })
     };
-    let most = i64::try_from(MOST_KEPT).unwrap_or(i64::MAX);
-    Ok(query.query_map(params![run_id, names, now_ms, most], read)?.collect::<Result<_, _>>()?)
+    let most = i64::try_from(KEPT_PAGE_EVENTS).unwrap_or(i64::MAX);
+    Ok(query.query_map(params![run_id, names, now_ms, most, after], read)?.collect::<Result<_, _>>()?)
 }

@@ -127,7 +127,7 @@ impl HttpRunner {
         let policy = AnswerPolicy {
             ok_status: action.ok_status.as_deref(),
             error_body: action.error_body,
-            keeps_method: matches!(tool.body, Some(Body::Notice(_))),
+            is_notice: matches!(tool.body, Some(Body::Notice(_))),
         };
         let refused = match self.perform(request, policy, progress).await {
             Err(fault) if !sent.is_empty() && is_unauthorized(&fault) => fault,
@@ -165,7 +165,8 @@ impl HttpRunner {
             };
             if ok {
                 // The server has done what was asked, whatever is wrong with its answer.
-                return response::read(response, &request.method).await.map_err(RawFault::sent);
+                let read = response::read(response, &request.method).await;
+                return if policy.is_notice { Ok(read.unwrap_or_default()) } else { read.map_err(RawFault::sent) };
             }
             let location = response.headers().get(LOCATION).and_then(|at| at.to_str().ok());
             match location.filter(|_| is_redirect(status)) {
@@ -258,7 +259,7 @@ fn redirect(
         301 | 302 => request.method == Method::POST,
         _ => false,
     };
-    if becomes_get && policy.keeps_method {
+    if becomes_get && policy.is_notice {
         return Err(fault(
             format!("redirected to {}, not followed", place(&target)),
             format!("http {}: nothing would be sent there; give the address that it leads to", status.as_u16()),

@@ -9,6 +9,8 @@ use crate::drive::retry::Transient;
 use crate::drive::tool::output::fault;
 use loopctl_lang::language::notify::NotifyKind;
 
+/// The longest answer that is kept, as JSON in bytes.
+const MAX_ANSWER_BYTES: usize = 8 << 10;
 /// How an answer of Teams begins that reports a failure with the status 200.
 const TEAMS_FAILURE: &str = "Webhook message delivery failed";
 
@@ -45,6 +47,8 @@ pub(super) fn delivered(kind: NotifyKind, answer: Value) -> Result<Value, RawFau
             answer: Some(Box::new(answer)),
             ..RawFault::from(fault("not delivered", "Teams answered 200 and reports a failure"))
         }),
+        // It was delivered, so the step does not fail; nobody needs a long page in each trace.
+        _ if answer.to_string().len() > MAX_ANSWER_BYTES => Ok(Value::Null),
         _ => Ok(answer),
     }
 }

@@ -27,8 +27,9 @@ pub(super) struct AnswerPolicy<'a> {
     pub(super) ok_status: Option<&'a [u16]>,
     /// Whether the model reads the body of every other answer.
     pub(super) error_body: bool,
-    /// Whether a redirect that would make a GET of the request is a failure: then nothing would be sent.
-    pub(super) keeps_method: bool,
+    /// Whether it is a text for a target: a redirect that would make a GET of the request is a failure, because nothing would be sent
+    /// then; and what was sent is delivered, whatever the answer is.
+    pub(super) is_notice: bool,
 }
 
 /// A successful answer as a value.
