@@ -26,6 +26,7 @@ mod log;
 mod loops;
 mod man;
 mod many_runs;
+mod mcp;
 mod model_wait;
 mod named_document;
 mod new_files;
@@ -124,6 +125,7 @@ enum Command {
     Store(store_admin::StoreCommand),
     Workers(workers::WorkersCommand),
     Token(token::TokenCommand),
+    Mcp(mcp::McpCommand),
     Prompt(prompt::PromptCommand),
     Schema(schema::SchemaCommand),
     Completions(completions::CompletionsCommand),
@@ -175,6 +177,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             | Command::Rerun(_)
             | Command::Fork(_)
             | Command::Serve(_)
+            | Command::Mcp(_)
     ) {
         process::keep_private();
     }
@@ -222,6 +225,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Store(store) => store.perform(surface).await,
             Command::Workers(workers) => workers.perform(surface).await,
             Command::Token(token) => token.perform(surface),
+            Command::Mcp(mcp) => mcp.perform(surface).await,
             Command::Prompt(prompt) => prompt.perform(surface).await,
             Command::Schema(schema) => schema.perform(surface),
             Command::Completions(completions) => completions.perform(surface),

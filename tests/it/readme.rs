@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use loopctl::language::action::{CommandAction, DbAction, HttpAction, LlmAction};
+use loopctl::language::mcp::McpServer;
 use loopctl::language::project::{Allow, Datasource, Model};
 use loopctl::language::react::{Budget, History, OnStuck, Retry};
 use loopctl::language::serving::{Limits, Serving, Share, Token};
-use loopctl::language::tool::{ActionTool, WorkflowTool};
+use loopctl::language::tool::{ActionTool, McpTool, WorkflowTool};
 use loopctl::language::{Action, AgentRequest, LoopDocument, Project, ReactProperties, Script};
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
@@ -26,6 +27,7 @@ const OTHER_PAGES: &[&str] = &[
     "fuzz/README.md",
     "examples/support-triage/README.md",
     "examples/http-status/README.md",
+    "examples/files-mcp/README.md",
     "examples/ap-reconciliation/README.md",
     "examples/onboarding/README.md",
 ];
@@ -400,14 +402,14 @@ fn properties<T: JsonSchema>() -> Vec<(String, Value)> {
 #[test]
 fn the_language_page_has_every_field_with_its_default_and_no_other() {
     let rows = rows(&page("docs/language.md"));
-    let described: [(&str, Vec<(String, Value)>); 21] = [
+    let described: [(&str, Vec<(String, Value)>); 22] = [
         ("Loop", properties::<LoopDocument>()),
         ("Properties of mode react", properties::<ReactProperties>()),
         ("on_stuck", properties::<OnStuck>()),
         ("budget", properties::<Budget>()),
         ("history", properties::<History>()),
         ("retry", properties::<Retry>()),
-        ("Tools", [properties::<ActionTool>(), properties::<WorkflowTool>()].concat()),
+        ("Tools", [properties::<ActionTool>(), properties::<WorkflowTool>(), properties::<McpTool>()].concat()),
         ("http", properties::<HttpAction>()),
         ("db", properties::<DbAction>()),
         ("llm", properties::<LlmAction>()),
@@ -415,6 +417,7 @@ fn the_language_page_has_every_field_with_its_default_and_no_other() {
         ("Project", properties::<Project>()),
         ("A model", properties::<Model>()),
         ("A datasource", properties::<Datasource>()),
+        ("An MCP server", properties::<McpServer>()),
         ("allow", properties::<Allow>()),
         ("serve", properties::<Serving>()),
         ("A token", properties::<Token>()),

@@ -31,7 +31,8 @@ fn json_files(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_dir() {
             json_files(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "json") {
+        } else if path.extension().is_some_and(|ending| ending == "json") && !path.ends_with("mcp.lock.json") {
+            // What servers said is no document.
             found.push(path);
         }
     }

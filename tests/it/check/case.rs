@@ -158,7 +158,7 @@ impl Case {
 
 /// Whether a diagnostic is an error of its document. That workflows can't be run yet is reported of each.
 pub fn is_fault(fault: &Diagnostic) -> bool {
-    fault.is_error() && fault.code != codes::NOT_YET
+    fault.is_error()
 }
 
 impl CaseReport {

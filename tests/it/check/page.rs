@@ -1,6 +1,9 @@
 //! A code's page: its parts, and the documents in it.
 
+use std::sync::Arc;
+
 use loopctl::compile::Texts;
+use loopctl::compile::locked_tools::{LockFile, LockedTools};
 use loopctl::diagnostic::Source;
 use loopctl::diagnostic::codes::Code;
 
@@ -8,7 +11,7 @@ use super::case::{CaseReport, is_fault};
 
 /// What is wrong with a page. Under `## Example` is a document with that fault, under
 /// `## Instead` one that does not. A block ```` ```json NAME ```` is another file beside the one before:
-/// `loopctl.json`, `actions/NAME`, `loops/NAME`, `workflows/NAME`, or `input.json`, the input of a run.
+/// `loopctl.json`, `mcp.lock.json`, `actions/NAME`, `loops/NAME`, `workflows/NAME`, or `input.json`, the input of a run.
 pub fn faults(row: &Code, without_documents: bool) -> Vec<String> {
     let mut faults = Vec::new();
     let mut fail = |fault: String| faults.push(format!("{}: {fault}", row.code));
@@ -79,6 +82,10 @@ fn documents(part: &str) -> Vec<Document> {
         let document = documents.last_mut().expect("the document comes before the files beside it");
         match name {
             "loopctl.json" => document.texts.project = Some(Source::new(name, text)),
+            "mcp.lock.json" => {
+                let file = LockFile::new(Source::new(name, text));
+                document.texts.locked = LockedTools::File(Arc::new(file));
+            }
             "input.json" => document.input = Some(serde_json::from_str(text).expect("the input is JSON")),
             _ if name.starts_with("actions/") => document.texts.actions.push(Source::new(name, text)),
             _ if name.starts_with("loops/") => document.texts.loops.push(Source::new(name, text)),

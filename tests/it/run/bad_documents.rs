@@ -134,7 +134,7 @@ fn a_store_that_is_something_else_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_recognised_and_refused_plainly() {
+fn what_is_not_there_is_recognised_and_refused_plainly() {
     let place = Place::new();
     place.script(&[complete(json!("ok"))]);
     for tool in [json!({ "type": "workflow", "name": "w" }), json!({ "type": "mcp", "server": "s" })] {

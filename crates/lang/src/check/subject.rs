@@ -114,6 +114,11 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// The program as far as it can be compiled: what has an error is not in it.
+    pub fn known_program(&self) -> Option<&'a Program> {
+        self.program().or(self.compiled.partial.as_deref().filter(|_| self.inner.is_none()))
+    }
+
     /// Whether it is a loop among the steps of the document.
     pub fn is_step(&self) -> bool {
         self.inner.is_some()

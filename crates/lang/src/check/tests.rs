@@ -8,8 +8,10 @@ mod words;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{RULES, judge};
+use crate::compile::locked_tools::{LockFile, LockedTools};
 use crate::compile::{Texts, compile};
 use crate::diagnostic::{Diagnostic, Source, codes};
 
@@ -25,7 +27,7 @@ fn all_diagnostics(texts: &Texts) -> Vec<Diagnostic> {
 /// fault of it.
 fn of_case(texts: &Texts) -> Vec<Diagnostic> {
     let mut all = all_diagnostics(texts);
-    all.retain(|fault| fault.code != codes::NO_LOOP && fault.code != codes::NOT_YET);
+    all.retain(|fault| fault.code != codes::NO_LOOP);
     all
 }
 
@@ -45,6 +47,10 @@ fn case(code: &str, which: &str) -> Texts {
     let main = fs::read_to_string(folder.join("loop.json")).unwrap_or_else(|error| panic!("{code}: {error}"));
     let project = fs::read_to_string(folder.join("loopctl.json")).unwrap_or_default();
     let mut texts = texts(&main, &project, "");
+    if let Ok(lock) = fs::read_to_string(folder.join("mcp.lock.json")) {
+        let file = LockFile::new(Source::new("mcp.lock.json", lock));
+        texts.locked = LockedTools::File(Arc::new(file));
+    }
     let mut files: Vec<_> = fs::read_dir(folder.join("actions")).into_iter().flatten().flatten().collect();
     files.sort_by_key(fs::DirEntry::file_name);
     for file in files {

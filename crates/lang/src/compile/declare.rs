@@ -1,6 +1,7 @@
 //! Tool declarations: from the entries of `tools` to the tools that a model may call.
 
 mod lookup;
+mod served;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use super::link::DeclaredCall;
 use super::{Texts, ToolSignature, names, tool};
 use crate::diagnostic::{Diagnostic, Source, codes, few_of_many, nearest};
 use crate::language::tool::{ActionTool, LoopTool, TypedTool};
-use crate::language::{Action, ReactProperties, ToolDeclaration};
+use crate::language::{Action, Project, ReactProperties, ToolDeclaration};
 use crate::program::Tool;
 use crate::program::approval::ApprovalPolicy;
 use crate::program::builtin;
@@ -36,6 +37,8 @@ pub(super) struct Declare<'a> {
     pub shelf: &'a Shelf,
     pub catalog: Arc<Catalog<'a>>,
     pub properties: &'a ReactProperties,
+    /// The settings of the folder; none when they can't be read.
+    pub project: Option<Arc<Project>>,
     /// The tools so far.
     pub tools: Vec<Tool>,
     /// The loops and workflows among them, which are still to be made.
@@ -84,6 +87,7 @@ impl<'a> Declare<'a> {
             shelf,
             catalog: Arc::default(),
             properties,
+            project: None,
             tools: Vec::new(),
             called: Vec::new(),
             used: Vec::new(),
@@ -103,8 +107,14 @@ impl<'a> Declare<'a> {
         'a: 'b,
     {
         let catalog: Arc<Catalog<'b>> = Arc::<Catalog<'a>>::clone(&self.catalog);
-        let (reported, effort) = (self.reported.clone(), self.effort.clone());
-        Declare { catalog, reported, effort, ..Declare::of(self.texts, self.main, layout, self.shelf, properties) }
+        let (reported, effort, project) = (self.reported.clone(), self.effort.clone(), self.project.clone());
+        Declare {
+            catalog,
+            reported,
+            effort,
+            project,
+            ..Declare::of(self.texts, self.main, layout, self.shelf, properties)
+        }
     }
 
     /// Makes the tools in their order, then the built-in ones.
@@ -155,7 +165,7 @@ impl<'a> Declare<'a> {
             }
             ToolDeclaration::Typed(TypedTool::Workflow(declaration)) => self.workflow(declaration.clone(), pointer),
             ToolDeclaration::Typed(TypedTool::Loop(declaration)) => self.looped(declaration.clone(), pointer),
-            ToolDeclaration::Typed(TypedTool::Mcp(_)) => self.not_yet("tools of MCP servers", pointer),
+            ToolDeclaration::Typed(TypedTool::Mcp(declaration)) => self.served(declaration, pointer),
         }
     }
 
@@ -168,13 +178,6 @@ impl<'a> Declare<'a> {
             let (index, pointer) = (self.tools.len(), pointer.to_owned());
             self.called.push(DeclaredCall { index, declaration, pointer, workflow: None });
         }
-    }
-
-    fn not_yet(&mut self, what: &str, pointer: &str) {
-        let pointer = format!("{pointer}/type");
-        let place = self.main.tree.place(&pointer);
-        let fault = Diagnostic::error(codes::NOT_YET, format!("{what} can't be run yet"), pointer, place);
-        self.faults.push(fault.help("declare an action of kind `http`, `llm`, `db` or `command` in its place"));
     }
 
     fn legacy(&mut self, name: String, pointer: &str) {

@@ -140,7 +140,7 @@ fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: O
     let (mut steps, mut faults) = (Steps::default(), Vec::new());
     let of_steps = layout.clone().unwrap_or_else(|| LoopLayout::of_step("/properties".to_owned()));
     let mut declare = Declare::new(around.texts, main, of_steps, around.shelf, &defaults);
-    declare.effort = calls.effort.clone();
+    (declare.effort, declare.project) = (calls.effort.clone(), calls.settings.clone());
     declare.own_names();
     let head = head(main, &mut faults);
     if !steps::roots(main).is_empty() {

@@ -11,6 +11,7 @@ mod foreign_path;
 pub mod layout;
 mod link;
 mod load;
+pub mod locked_tools;
 pub mod names;
 mod notify;
 mod outside_files;
@@ -41,6 +42,7 @@ pub use effort::Effort;
 pub use link::MAX_LEVELS;
 pub use load::Readings;
 pub use load::{compile, compile_read, once};
+use locked_tools::LockedTools;
 pub use outside_files::{
     DatabaseProbe, DatabaseState, InitFault, OutsideFiles, QueryFault, QueryFaultKind, QueryParameter, ValueKind,
 };
@@ -80,6 +82,8 @@ pub struct Texts {
     pub workflows: Vec<Source>,
     /// The embedder's own tools.
     pub embedded: Vec<ToolSignature>,
+    /// The tools of MCP servers.
+    pub locked: LockedTools,
     /// Why files beside the document could not be read: reported when an action is not found.
     pub unread: Vec<Diagnostic>,
     /// A file beside the document that is named like its actions and is not read: its name is shown when an action is not
@@ -104,6 +108,7 @@ impl Texts {
             extra_actions: Vec::new(),
             workflows: Vec::new(),
             embedded: Vec::new(),
+            locked: LockedTools::default(),
             unread: Vec::new(),
             passed_over: None,
             outside: Arc::default(),

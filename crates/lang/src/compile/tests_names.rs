@@ -80,7 +80,7 @@ fn an_embedded_tool_is_found_by_its_name() {
     });
     let program = compile(&texts).program.unwrap();
     let tool = program.tool("embedded").unwrap();
-    assert!(matches!(tool.kind, ToolKind::Embedded) && tool.idempotent && tool.description == "Does it.");
+    assert!(matches!(tool.kind, ToolKind::Embedded(_)) && tool.idempotent && tool.description == "Does it.");
 }
 
 #[test]

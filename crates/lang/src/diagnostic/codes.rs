@@ -56,7 +56,6 @@ codes! {
     WRONG_LENGTH = "L015" Error "wrong-length" "Text or array too short or too long",
     UNKNOWN_DOCUMENT = "L016" Error "unknown-document" "Unknown kind of document",
     UNREADABLE = "L017" Error "unreadable-document" "Document that matches its schema but can't be read",
-    NOT_YET = "L018" Error "not-yet" "Feature that this version can't run",
     NO_LOOP = "L019" Error "wrong-document" "Wrong kind of document",
     FOREIGN_SHAPE = "L020" Error "foreign-shape" "Shape of another product",
     SCRIPT_REPLY = "L021" Warning "script-reply" "Script entry that becomes a text",
@@ -207,6 +206,13 @@ codes! {
     BAD_EVENT = "L226" Error "bad-event" "Wait for an event that does not say for which one",
     FORM_FIELDS = "L236" Error "form-fields" "Form that can't be filled in",
     NOTIFY_TARGET = "L237" Error "notify-target" "Text that is sent to nobody",
+    MCP_TOOL = "L238" Error "mcp-tool" "MCP tool that is not pinned",
+    MCP_SERVER = "L239" Error "mcp-server" "Invalid settings of an MCP server",
+    UNPINNED_SERVER = "L240" Warning "unpinned-server" "MCP server without a version",
+    MANY_TOOLS = "L241" Warning "many-tools" "More tools than models choose well from",
+    DESTRUCTIVE_TOOL = "L242" Warning "destructive-tool" "Destructive MCP tool without a word about approval",
+    SERVER_TEXT = "L243" Warning "server-text" "Text of an MCP server that looks like an instruction",
+    LEFT_OUT_TOOL = "L244" Warning "left-out-tool" "MCP tool with a schema that can't be met",
 }
 
 /// The row of a code; nothing for a code that is not in the list.

@@ -16,6 +16,7 @@ pub(crate) mod fields;
 pub mod foreach;
 pub mod form;
 pub mod loop_document;
+pub mod mcp;
 mod named_step;
 pub mod notify;
 pub mod project;

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::document_file::DocumentFile;
 use super::event_keeping::EventKeeping;
+use super::mcp::McpServer;
 use super::notify::NotifyTarget;
 use super::secret_source::{ModelAuth, SecretSource};
 use super::serving::Serving;
@@ -46,6 +47,9 @@ pub struct Project {
     /// Where steps of type `notify` send their texts, by the name that they give as `to`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub notify: BTreeMap<String, NotifyTarget>,
+    /// The MCP servers by name, whose tools loops declare: `{"type": "mcp", "server": NAME}`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp: BTreeMap<String, McpServer>,
     /// How long events from outside are kept for runs that begin to wait for them.
     #[serde(skip_serializing_if = "EventKeeping::is_default")]
     pub events: EventKeeping,
@@ -223,7 +227,7 @@ pub struct Allow {
     /// below, with `:PORT` for one port only. Without the list: every public host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
-    /// The programs that `command` actions may start, as written in `program`.
+    /// The programs that `command` actions and MCP servers may start, as written in `program` or `command`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
     /// The variables of the environment of `command` actions that a value may fill: what a model writes, or

@@ -21,6 +21,7 @@ pub mod redact;
 pub mod row_count;
 pub mod secret_names;
 pub mod secret_shapes;
+pub mod server_text;
 pub mod sql;
 pub mod statement;
 pub mod variables;

@@ -40,7 +40,7 @@ impl Tool {
     pub fn templates(&self) -> Vec<&Template> {
         match &self.kind {
             ToolKind::Builtin(_)
-            | ToolKind::Embedded
+            | ToolKind::Embedded(_)
             | ToolKind::Matcher(_)
             | ToolKind::Launch(_)
             | ToolKind::Loop(_) => Vec::new(),

@@ -19,6 +19,7 @@ pub mod form;
 pub mod input_file;
 pub mod json_length;
 pub mod matcher;
+pub mod mcp;
 pub mod null_member;
 pub mod offer;
 pub mod reference;
@@ -58,6 +59,7 @@ use crate::program::approval::ApprovalPolicy;
 use crate::program::flow::FlowProgram;
 use crate::program::input_file::FilePlace;
 use crate::program::matcher::MatcherTool;
+use crate::program::mcp::ToolOrigin;
 use crate::program::offer::OfferedTools;
 use crate::program::reference::Field;
 use crate::program::template::{Template, Variable};
@@ -419,7 +421,7 @@ impl Tool {
     /// no question to a model.
     pub fn may_be_lost(&self) -> bool {
         let reaches_out = match &self.kind {
-            ToolKind::Http(_) | ToolKind::Db(_) | ToolKind::Command(_) | ToolKind::Embedded => true,
+            ToolKind::Http(_) | ToolKind::Db(_) | ToolKind::Command(_) | ToolKind::Embedded(_) => true,
             ToolKind::Action(tool) => !tool.action.kind().spends(),
             ToolKind::Loop(_) | ToolKind::Launch(_) | ToolKind::Builtin(_) | ToolKind::Matcher(_) => false,
         };
@@ -438,7 +440,7 @@ impl Tool {
             | ToolKind::Db(_)
             | ToolKind::Command(_)
             | ToolKind::Matcher(_)
-            | ToolKind::Embedded => false,
+            | ToolKind::Embedded(_) => false,
         }
     }
 
@@ -496,7 +498,7 @@ impl Tool {
         let of = |template: &Template| template.variables().to_vec();
         let in_field = |field: &Field| field.variables().into_iter().map(|found| found.variable).collect::<Vec<_>>();
         match &self.kind {
-            ToolKind::Builtin(_) | ToolKind::Embedded | ToolKind::Launch(_) | ToolKind::Loop(_) => Vec::new(),
+            ToolKind::Builtin(_) | ToolKind::Embedded(_) | ToolKind::Launch(_) | ToolKind::Loop(_) => Vec::new(),
             ToolKind::Action(tool) => tool.templates().flat_map(of).collect(),
             ToolKind::Http(http) => {
                 let mut all = of(&http.url);
@@ -536,8 +538,8 @@ pub enum ToolKind {
     Command(CommandTool),
     /// Which entries of two lists belong together.
     Matcher(MatcherTool),
-    /// A function of the embedder, registered by name.
-    Embedded,
+    /// A function from elsewhere, registered by name.
+    Embedded(ToolOrigin),
     /// Another loop, or a workflow: a call is a sub-run.
     Loop(Arc<Program>),
     /// A workflow of which a call starts a run of its own, without waiting for it.

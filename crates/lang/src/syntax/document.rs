@@ -206,6 +206,7 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
         ("orgconfig", DocumentKind::Project),
         ("models", DocumentKind::Project),
         ("datasources", DocumentKind::Project),
+        ("mcp", DocumentKind::Project),
     ];
     let has = |name: &str| root.get(name).is_some();
     // A loop whose `type` is wrong or missing is still a loop: its shape reports that.

@@ -101,7 +101,11 @@ const FIELDS: &[ForeignField] = &[
     field("apiVersion", "Kubernetes", NOTHING),
     field("auth", "other products", HEADER),
     field("memory", "other products", "the built-in tools of memory are there without it: take it out"),
-    field("mcp_servers", "other products", "MCP servers can't be called yet: write what is needed of them as actions"),
+    field(
+        "mcp_servers",
+        "other products",
+        "servers are named in `mcp` of loopctl.json, and a loop declares their tools: {\"type\": \"mcp\", \"server\": \"NAME\"}",
+    ),
     field("timeout-minutes", "GitHub Actions", IN_MILLISECONDS),
     field("timeout_minutes", "other products", IN_MILLISECONDS),
     field("TimeoutSeconds", "Step Functions", IN_MILLISECONDS),
@@ -224,7 +228,10 @@ pub(super) fn document(root: &Node) -> Option<ForeignEntry> {
         return shape("a request of a model's API, with `messages`", A_LOOP);
     }
     if has("mcpServers") {
-        return shape("a list of MCP servers", "a tool here is an action: `actions`, and `tools` of a loop");
+        return shape(
+            "a list of MCP servers",
+            "they are named in `mcp` of loopctl.json, and a loop declares their tools: {\"type\": \"mcp\", \"server\": \"NAME\"}",
+        );
     }
     if has("openapi") || has("swagger") {
         return shape(

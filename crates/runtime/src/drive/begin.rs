@@ -125,7 +125,11 @@ impl Engine {
         started: Box<StartedRun>,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
-        let run = OpenedRun { run_id: started.run_id().to_owned(), returned: started.state.returned() };
+        let run = OpenedRun {
+            run_id: started.run_id().to_owned(),
+            returned: started.state.returned(),
+            caller: started.state.header.caller.as_ref().map(|caller| caller.run_id.clone()),
+        };
         let _tools = self.world.toolbox.open(run);
         let (driver, effects) = started.driver(&self.world, program, watch.clone());
         let finished = driver.drive(effects).await?;

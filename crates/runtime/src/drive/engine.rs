@@ -152,8 +152,9 @@ impl Engine {
         };
         self.world.deaths.resumed_after(lease.failed_take_ups);
         let returned = state.returned();
+        let caller = state.header.caller.as_ref().map(|caller| caller.run_id.clone());
         let due_at_ms = queued_decision.as_ref().and_then(|_| due_at_ms(&state));
-        let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
+        let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned, caller });
         let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
         let mut driver = Driver::new(&self.world, program, models, HeldRun { state, lease: run_lease }, watch.clone());
         (driver.answer_token, driver.queued_decision) = (resume.answer_token, queued_decision.clone());

@@ -9,6 +9,7 @@ use loopctl_engine::event::{Event, EventKind, RunDocument};
 use loopctl_engine::flow::view::StepLog;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::{Refused, step};
+use loopctl_lang::compile::locked_tools::LockedTools;
 use loopctl_lang::compile::{Texts, compile};
 use loopctl_lang::diagnostic::{Diagnostic, Source};
 use loopctl_lang::program::Program;
@@ -118,14 +119,14 @@ pub fn documents(events: &[Event]) -> Option<&[RunDocument]> {
 /// # Errors
 /// When the journal has no document.
 pub fn texts(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Texts, Fault> {
-    let mut sources = documents(events)
-        .unwrap_or_default()
-        .iter()
-        .map(|document| Source::new(document.file.as_str(), Arc::clone(document.text.shared())));
+    let source = |document: &RunDocument| Source::new(document.file.as_str(), Arc::clone(document.text.shared()));
+    let mut sources: Vec<Source> = documents(events).unwrap_or_default().iter().map(source).collect();
+    let locked = LockedTools::recorded(&mut sources);
+    let mut sources = sources.into_iter();
     match sources.next() {
         Some(main) => {
             let step = step_of(events);
-            Ok(Texts { project, extra_actions: sources.collect(), step, ..Texts::new(main) })
+            Ok(Texts { project, extra_actions: sources.collect(), locked, step, ..Texts::new(main) })
         }
         None => Err(Fault::Journal { run: run_id.to_owned(), reason: "it holds no document".to_owned() }),
     }

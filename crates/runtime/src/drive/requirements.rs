@@ -127,7 +127,9 @@ impl Engine {
                 datasource.into_iter().flat_map(|datasource| [Some(&datasource.url), datasource.password.as_ref()]);
             let held: Vec<&str> = held.flatten().map(String::as_str).collect();
             let keys = held.iter().filter_map(|source| source.strip_prefix("orgconfig:"));
-            for key in tool.secrets().into_iter().chain(keys.map(str::to_owned)) {
+            let server = tool.served().and_then(|served| program.project.mcp.get(&served.server));
+            let of_server = server.map(loopctl_lang::program::mcp::secrets).unwrap_or_default();
+            for key in tool.secrets().into_iter().chain(keys.map(str::to_owned)).chain(of_server) {
                 needs.secrets.entry(key).or_default().insert(tool.name.clone());
             }
             let sources = held.iter().filter(|source| source.starts_with("env:") || source.starts_with("file:"));

@@ -73,6 +73,7 @@ pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, DocumentError>
 pub fn sources(texts: &Texts) -> Vec<Source> {
     std::iter::once(&texts.main)
         .chain(&texts.project)
+        .chain(texts.locked.source())
         .chain(&texts.actions)
         .chain(&texts.loops)
         .chain(&texts.workflows)

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use super::project_file::{ProjectFile, above};
 use super::{Gathered, at, outside, read, within};
+use loopctl_lang::compile::locked_tools::{LockFile, LockedTools};
 use loopctl_lang::compile::{OutsideFiles, Readings, Texts};
 use loopctl_lang::diagnostic::{Diagnostic, Remedy, Source};
+use loopctl_lang::language::mcp::McpLock;
 
 /// The most files in which names are looked up.
 pub const MAX_FILES: usize = 2_000;
@@ -30,6 +32,7 @@ pub struct Neighbours {
     readings: Readings,
     unread: Vec<Diagnostic>,
     passed_over: Option<Arc<str>>,
+    locked: LockedTools,
     outside: Arc<OutsideFiles>,
     faults: Vec<Diagnostic>,
 }
@@ -62,6 +65,7 @@ impl Neighbours {
         texts.readings = self.readings.clone();
         texts.unread = self.unread.clone();
         texts.passed_over = self.passed_over.clone();
+        texts.locked = self.locked.clone();
         texts.outside = Arc::clone(&self.outside);
         Ok(Gathered { texts, root: self.root.clone() })
     }
@@ -145,7 +149,34 @@ impl Library {
         let passed_over = actions_apart(&folders, &search.known);
         let (unread, readings) = (search.unread, self.readings.clone());
         let outside = Arc::new(project.as_ref().map(|project| outside(project, &root)).unwrap_or_default());
-        Neighbours { root, project, given, actions, loops, workflows, readings, unread, passed_over, outside, faults }
+        let locked = if project.is_some() { self.locked(&root) } else { LockedTools::Absent };
+        Neighbours {
+            root,
+            project,
+            given,
+            actions,
+            loops,
+            workflows,
+            readings,
+            unread,
+            passed_over,
+            locked,
+            outside,
+            faults,
+        }
+    }
+
+    /// The lock file beside the project file.
+    fn locked(&mut self, root: &Path) -> LockedTools {
+        let path = within(root, McpLock::FILE);
+        if path.symlink_metadata().is_err() {
+            return LockedTools::Absent;
+        }
+        let file = ProjectFile { path, folder: root.to_owned() };
+        match file.inside().and_then(|()| self.read(&file.path)) {
+            Ok(source) => LockedTools::File(Arc::new(LockFile::new(source))),
+            Err(fault) => LockedTools::Unread(fault),
+        }
     }
 
     fn read(&mut self, file: &Path) -> Result<Source, Box<Diagnostic>> {

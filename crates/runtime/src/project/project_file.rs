@@ -39,7 +39,8 @@ impl ProjectFile {
         if real.starts_with(folder) {
             return Ok(());
         }
-        let message = "the project file lies outside of its folder: a link leads there, and is not followed";
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let message = format!("the file {name} lies outside of its folder: a link leads there, and is not followed");
         let help = "put the file itself there, or a link to one inside of the folder";
         Err(Box::new(at(&self.path, message).help(help)))
     }

@@ -13,6 +13,7 @@ use super::paths::below;
 use super::{guarded_read, replace};
 use loopctl_lang::language::Project;
 use loopctl_lang::language::ending::{Status, Termination};
+use loopctl_lang::language::mcp::McpLock;
 use loopctl_lang::syntax::MAX_BYTES;
 
 /// How often a file is looked at that another scenario writes at the same time.
@@ -66,6 +67,7 @@ fn is_reserved(names: &[&OsStr]) -> bool {
     let last = last.to_string_lossy().to_ascii_lowercase();
     let is_in = |folder: &OsStr| FOLDERS.iter().any(|name| folder.eq_ignore_ascii_case(name));
     last == Project::FILE
+        || last == McpLock::FILE
         || last.ends_with(".test.json")
         || last.ends_with(".json") && folders.iter().any(|folder| is_in(folder))
 }

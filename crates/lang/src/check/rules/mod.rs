@@ -42,6 +42,8 @@ mod idle_on_uncertain;
 mod item_key;
 mod key_in_the_clear;
 mod limits_at_odds;
+mod many_tools;
+mod mcp_server;
 mod missing_column;
 mod missing_script;
 mod misspelt_secret;
@@ -74,6 +76,7 @@ mod retry_without_idempotence;
 mod script_reply;
 mod secret_in_args;
 mod secret_in_step;
+mod server_text;
 mod shell_script;
 mod shell_syntax;
 mod step_field;
@@ -89,6 +92,7 @@ mod unknown_datasource;
 mod unknown_required_tool;
 mod unknown_secret;
 mod unknown_zone;
+mod unpinned_server;
 mod unreached_limit;
 mod unsent_schema;
 mod unsure_operand;
@@ -192,4 +196,8 @@ pub const RULES: &[Rule] = &[
     unknown_zone::RULE,
     form_fields::RULE,
     notify_target::RULE,
+    mcp_server::RULE,
+    unpinned_server::RULE,
+    many_tools::RULE,
+    server_text::RULE,
 ];

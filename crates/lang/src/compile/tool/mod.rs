@@ -9,6 +9,7 @@ mod http;
 mod kinds;
 mod matcher;
 mod parameters;
+pub(in crate::compile) mod served;
 mod sql;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use crate::language::tool::{ActionTool, LoopTool};
 use crate::language::{Action, ReactProperties};
 use crate::program::approval::ApprovalPolicy;
 use crate::program::fault::LocalFault;
+use crate::program::mcp::ToolOrigin;
 use crate::program::reference::RESERVED;
 use crate::program::schema::Schema;
 use crate::program::template::Variable;
@@ -128,11 +130,21 @@ pub fn embedded(
     declaration: &ActionTool,
     properties: &ReactProperties,
 ) -> Result<Tool, Vec<LocalFault>> {
-    Ok(Tool {
+    Ok(registered(signature, declaration, properties, parameters::compile(&signature.parameters)?))
+}
+
+/// The same with the schema of its input compiled.
+fn registered(
+    signature: &ToolSignature,
+    declaration: &ActionTool,
+    properties: &ReactProperties,
+    parameters: Schema,
+) -> Tool {
+    Tool {
         name: declaration.name.clone(),
         description: declaration.description.as_ref().unwrap_or(&signature.description).clone(),
-        parameters: parameters::compile(&signature.parameters)?,
-        kind: ToolKind::Embedded,
+        parameters,
+        kind: ToolKind::Embedded(ToolOrigin::Program),
         approval: ApprovalPolicy::default(),
         max_calls: declaration.max_calls,
         timeout_ms: declaration.timeout_ms.unwrap_or(properties.tool_timeout_ms),
@@ -142,7 +154,7 @@ pub fn embedded(
         read_only: signature.idempotent && signature.read_only,
         on_uncertain: None,
         retry: None,
-    })
+    }
 }
 
 /// The tool that another loop or a workflow makes. What it takes is its `input`; without one, what it names of it.

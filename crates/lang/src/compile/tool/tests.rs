@@ -396,7 +396,7 @@ fn an_embedded_tool_is_declared_like_any_other() {
     let parameters = json!({"type": "object", "properties": {"a": {}}});
     let tool = embedded(&signature(parameters), &declaration, &properties).unwrap();
     assert_eq!((tool.name.as_str(), tool.description.as_str(), tool.idempotent), ("f", "Adds.", true));
-    assert!(matches!(tool.kind, ToolKind::Embedded));
+    assert!(matches!(tool.kind, ToolKind::Embedded(_)));
     let faults = embedded(&signature(json!({"type": "array"})), &declaration, &properties).unwrap_err();
     assert_eq!((faults[0].code, faults[0].pointer.as_str()), (codes::NO_OBJECT, "/type"));
 }

@@ -27,7 +27,7 @@ mod responses;
 mod script;
 mod settings;
 mod signature;
-mod sse;
+pub(in crate::drive) mod sse;
 mod stop_reason;
 mod surrogate_halves;
 mod usage_fields;

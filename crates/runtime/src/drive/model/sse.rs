@@ -113,7 +113,7 @@ impl<E: FnMut(&[u8]) -> Result<StreamState, AttemptFailure>> EventReader<E> {
 /// passed over; the lines of one event's data are joined by LF. It works on bytes: a character that
 /// is cut between two pieces comes out whole.
 #[derive(Default)]
-pub(super) struct SseDecoder {
+pub(in crate::drive) struct SseDecoder {
     /// The line that is not ended yet.
     line: Vec<u8>,
     /// The data of the event that is not ended yet.
@@ -131,7 +131,11 @@ impl SseDecoder {
     ///
     /// # Errors
     /// The first one of `event`; the rest of the piece is lost then.
-    pub(super) fn push<E>(&mut self, piece: &[u8], mut event: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(in crate::drive) fn push<E>(
+        &mut self,
+        piece: &[u8],
+        mut event: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut rest = piece;
         if let (true, Some((first, after))) = (self.after_cr, rest.split_first()) {
             self.after_cr = false;
@@ -162,7 +166,7 @@ impl SseDecoder {
     ///
     /// # Errors
     /// The one of `event`.
-    pub(super) fn finish<E>(&mut self, event: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(in crate::drive) fn finish<E>(&mut self, event: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
         if std::mem::take(&mut self.has_data) { event(&std::mem::take(&mut self.data)) } else { Ok(()) }
     }
 

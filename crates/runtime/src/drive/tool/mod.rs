@@ -8,6 +8,7 @@ mod embedded;
 mod http;
 mod llm;
 mod matcher;
+mod mcp;
 mod offline_calls;
 mod output;
 mod runner;
@@ -33,6 +34,7 @@ pub use self::command::{AllowedPrograms, NamedProgram, enter_group};
 pub use self::db::probe::ConnectedDatabases;
 pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
 pub(super) use self::llm::model_of;
+pub use self::mcp::{DriftClass, McpServers, SurveyedServer, compare_tools};
 pub use self::offline_calls::NOT_PLAYED;
 pub use self::runner::OpenedRun;
 
@@ -42,6 +44,7 @@ use self::embedded::EmbeddedRunner;
 use self::http::HttpRunner;
 use self::llm::LlmRunner;
 use self::matcher::MatcherRunner;
+use self::mcp::McpRunner;
 use self::output::fault;
 use self::runner::{RawFault, RawOutcome, ToolRunner, not_available};
 use self::scripted::ScriptedRunner;
@@ -55,6 +58,7 @@ use loopctl_engine::event::{ToolFault, ToolResult};
 use loopctl_engine::storable;
 use loopctl_lang::compile::ToolSignature;
 use loopctl_lang::language::{Action, Project};
+use loopctl_lang::program::mcp::ToolOrigin;
 use loopctl_lang::program::{Tool, ToolKind};
 
 /// Makes the calls of tools: has a runner for each kind.
@@ -71,6 +75,7 @@ pub struct Toolbox {
     command: CommandRunner,
     matcher: MatcherRunner,
     embedded: EmbeddedRunner,
+    mcp: McpRunner,
 }
 
 /// While this is held, the tools of a run may be called.
@@ -114,6 +119,7 @@ impl Toolbox {
             command: CommandRunner::new(project, root, vault),
             matcher: MatcherRunner,
             embedded: EmbeddedRunner::new(embedded),
+            mcp: McpRunner::new(project, root, vault),
         }
     }
 
@@ -145,7 +151,8 @@ impl Toolbox {
             ToolKind::Db(_) => &self.db,
             ToolKind::Command(_) => &self.command,
             ToolKind::Matcher(_) => &self.matcher,
-            ToolKind::Embedded => &self.embedded,
+            ToolKind::Embedded(ToolOrigin::Program) => &self.embedded,
+            ToolKind::Embedded(ToolOrigin::Server(_)) => &self.mcp,
             ToolKind::Loop(_) | ToolKind::Launch(_) | ToolKind::Builtin(_) => return None,
         })
     }
@@ -161,8 +168,8 @@ impl Toolbox {
 
     /// Every runner.
     fn runners(&self) -> impl Iterator<Item = &dyn ToolRunner> {
-        let kinds: [&dyn ToolRunner; 6] =
-            [&self.http, &self.llm, &self.db, &self.command, &self.matcher, &self.embedded];
+        let kinds: [&dyn ToolRunner; 7] =
+            [&self.http, &self.llm, &self.db, &self.command, &self.matcher, &self.embedded, &self.mcp];
         kinds.into_iter().chain(self.script.iter().map(|script| -> &dyn ToolRunner { script }))
     }
 
@@ -280,7 +287,7 @@ fn transient(fault: ToolFault) -> RawFault {
 
 /// The same for a call that was given up whatever it was at. A database ends its calls itself, and undoes them.
 fn cut_off(tool: &Tool, limit: Duration) -> RawFault {
-    let is_uncertain = matches!(tool.kind, ToolKind::Http(_) | ToolKind::Command(_) | ToolKind::Embedded);
+    let is_uncertain = matches!(tool.kind, ToolKind::Http(_) | ToolKind::Command(_) | ToolKind::Embedded(_));
     RawFault { is_uncertain, ..timed_out(limit) }
 }
 

@@ -39,6 +39,8 @@ pub struct OpenedRun {
     pub run_id: String,
     /// How many calls of each tool have returned in it already.
     pub returned: BTreeMap<String, usize>,
+    /// The run that called it, when it is a sub-run.
+    pub caller: Option<String>,
 }
 
 /// The outcome of a runner; it may still contain secrets.

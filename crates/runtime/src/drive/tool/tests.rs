@@ -11,6 +11,7 @@ use super::*;
 use crate::drive::retry::{NextAttempt, next_attempt};
 use loopctl_engine::event::{Allowance, CallId, MAY_HAVE_HAPPENED};
 use loopctl_lang::program::Builtin;
+use loopctl_lang::program::mcp::ToolOrigin;
 use loopctl_lang::program::reference::{Field, Secrets};
 use loopctl_lang::program::schema::Schema;
 use loopctl_lang::program::template::{Template, ValueEscape};
@@ -155,7 +156,7 @@ fn failed(class: &str) -> ToolFault {
 #[tokio::test]
 async fn a_call_ends_at_its_deadline() {
     let world = World::new(&json!({})).embed(|| Box::pin(std::future::pending()));
-    let result = world.call(ToolKind::Embedded, Duration::from_millis(1)).await;
+    let result = world.call(ToolKind::Embedded(ToolOrigin::Program), Duration::from_millis(1)).await;
     assert_eq!(result, ToolResult::Failed(failed(&format!("timed out after 1 ms{MAY_HAVE_HAPPENED}"))));
 }
 
@@ -188,9 +189,9 @@ async fn a_panic_is_a_failure_of_the_call_only() {
     });
     let class = format!("tool panicked{MAY_HAVE_HAPPENED}");
     let expected = ToolFault { class: class.clone(), detail: "early [secret k]".to_owned(), ..ToolFault::default() };
-    assert_eq!(early.call(ToolKind::Embedded, LONG).await, ToolResult::Failed(expected));
+    assert_eq!(early.call(ToolKind::Embedded(ToolOrigin::Program), LONG).await, ToolResult::Failed(expected));
     let expected = ToolFault { class, detail: "late".to_owned(), ..ToolFault::default() };
-    assert_eq!(late.call(ToolKind::Embedded, LONG).await, ToolResult::Failed(expected));
+    assert_eq!(late.call(ToolKind::Embedded(ToolOrigin::Program), LONG).await, ToolResult::Failed(expected));
 }
 
 #[tokio::test]
@@ -207,12 +208,12 @@ async fn a_result_of_any_depth_is_survived() {
             })
         })
     };
-    assert!(matches!(deep(127).call(ToolKind::Embedded, LONG).await, ToolResult::Ok(_)));
+    assert!(matches!(deep(127).call(ToolKind::Embedded(ToolOrigin::Program), LONG).await, ToolResult::Ok(_)));
     let too_deep = format!("result nested too deep{MAY_HAVE_HAPPENED}");
-    assert_eq!(deep(128).class(ToolKind::Embedded).await, too_deep);
+    assert_eq!(deep(128).class(ToolKind::Embedded(ToolOrigin::Program)).await, too_deep);
     let bomb = World::new(&json!({}))
         .embed(|| Box::pin(async { Ok((0..100_000).fold(Value::Null, |inner, _| Value::Array(vec![inner]))) }));
-    assert_eq!(bomb.class(ToolKind::Embedded).await, too_deep);
+    assert_eq!(bomb.class(ToolKind::Embedded(ToolOrigin::Program)).await, too_deep);
 }
 
 #[tokio::test]
@@ -220,10 +221,10 @@ async fn no_result_and_no_fault_holds_a_resolved_secret() {
     let said = World::new(&json!({})).embed(|| Box::pin(async { Ok(json!({"echo": [SECRET, {SECRET: 1}]})) }));
     let failed = World::new(&json!({})).embed(|| Box::pin(async { Err(fault(format!("no {SECRET}"), SECRET)) }));
     // The twin: before it is resolved, it is a text like others.
-    assert!(format!("{:?}", said.call(ToolKind::Embedded, LONG).await).contains(SECRET));
+    assert!(format!("{:?}", said.call(ToolKind::Embedded(ToolOrigin::Program), LONG).await).contains(SECRET));
     for world in [said, failed] {
         world.vault.secret("k").unwrap();
-        let result = world.call(ToolKind::Embedded, LONG).await;
+        let result = world.call(ToolKind::Embedded(ToolOrigin::Program), LONG).await;
         let shown = format!("{result:?} {:?}", world.toolbox());
         assert!(shown.contains("[secret k]") && !shown.contains(SECRET), "{shown}");
     }
@@ -232,7 +233,7 @@ async fn no_result_and_no_fault_holds_a_resolved_secret() {
 #[tokio::test]
 async fn what_is_not_there_is_not_available() {
     let world = World::new(&json!({}));
-    assert_eq!(world.class(ToolKind::Embedded).await, "tool not available");
+    assert_eq!(world.class(ToolKind::Embedded(ToolOrigin::Program)).await, "tool not available");
     assert_eq!(world.class(ToolKind::Builtin(Builtin::Complete)).await, "tool not available");
 }
 
@@ -285,5 +286,5 @@ fn calls_can_be_made_from_any_thread() {
     fn is_send<T: Send>(_: T) {}
     let world = World::new(&json!({}));
     let toolbox = world.toolbox();
-    is_send(call(&toolbox, ToolKind::Embedded, &Value::Null, LONG));
+    is_send(call(&toolbox, ToolKind::Embedded(ToolOrigin::Program), &Value::Null, LONG));
 }

@@ -10,6 +10,7 @@ mod group_entry;
 mod leftover_processes;
 mod process;
 mod secret_program;
+mod server_process;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use self::cgroup::enter_group;
 #[cfg(target_os = "linux")]
 pub use self::group_entry::enter_group;
 pub use self::secret_program::AllowedPrograms;
+pub(super) use self::server_process::{ServerProcess, ServerProgram, ServerStreams};
 pub use self::user_program::NamedProgram;
 use super::output::fault;
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};

@@ -133,7 +133,7 @@ async fn once(prepared: &Prepared, grouped: bool) -> Result<Result<Ended, StartF
     Ok(Ok(Ended { status, printed, much_memory }))
 }
 
-fn start(prepared: &Prepared, mark: &ProcessMark, cgroup: Option<&CallGroup>) -> io::Result<Child> {
+pub(super) fn start(prepared: &Prepared, mark: &ProcessMark, cgroup: Option<&CallGroup>) -> io::Result<Child> {
     let program = &prepared.program;
     let mut command = cgroup.map_or_else(|| Command::new(program), |cgroup| cgroup.command(program));
     let named = |name| cgroup.map_or(Cow::Borrowed(name), |cgroup| cgroup.held(name));
@@ -223,7 +223,7 @@ async fn read(
     }
 }
 
-fn not_started(error: &io::Error, prepared: &Prepared) -> ToolFault {
+pub(super) fn not_started(error: &io::Error, prepared: &Prepared) -> ToolFault {
     let class = match error.kind() {
         io::ErrorKind::NotFound => "program not found",
         io::ErrorKind::ArgumentListTooLong => "arguments too long",
@@ -246,7 +246,7 @@ pub(super) fn ended(status: ExitStatus, much_memory: bool) -> String {
 }
 
 /// The process group of a program and the processes outside of it, killed on drop.
-struct Group {
+pub(super) struct Group {
     #[cfg(unix)]
     leader: Option<nix::unistd::Pid>,
     cgroup: Option<CallGroup>,
@@ -255,7 +255,7 @@ struct Group {
 }
 
 impl Group {
-    fn of(child: &Child, mark: ProcessMark, cgroup: Option<CallGroup>) -> Self {
+    pub(super) fn of(child: &Child, mark: ProcessMark, cgroup: Option<CallGroup>) -> Self {
         #[cfg(unix)]
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).map(nix::unistd::Pid::from_raw);
         #[cfg(not(unix))]
@@ -278,7 +278,7 @@ impl Group {
         self.cgroup.as_ref().is_some_and(CallGroup::took_too_much_memory)
     }
 
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         if std::mem::replace(&mut self.killed, true) {
             return;
         }

@@ -287,7 +287,7 @@ fn place(url: &Url) -> String {
     }
 }
 
-fn egress_fault(error: &EgressFault) -> RawFault {
+pub(super) fn egress_fault(error: &EgressFault) -> RawFault {
     match error {
         EgressFault::NotAllowed(why) => fault("address not allowed", why).into(),
         EgressFault::NotFound(why) => transient(fault("name not found", why)),
@@ -300,14 +300,14 @@ fn transient(fault: ToolFault) -> RawFault {
 }
 
 /// The server of an address, as messages name it: `api.example.com:443`.
-fn server(url: &Url) -> String {
+pub(super) fn server(url: &Url) -> String {
     let host: String = url.host_str().unwrap_or("nowhere").chars().take(100).collect();
     url.port_or_known_default().map_or_else(|| host.clone(), |port| format!("{host}:{port}"))
 }
 
 /// The class of a network error, and the chain of its causes for the operator. Of the URL only the server is named: its
 /// query may contain a secret.
-fn network(error: reqwest::Error, server: &str) -> RawFault {
+pub(super) fn network(error: reqwest::Error, server: &str) -> RawFault {
     let error = error.without_url();
     let mut detail = error.to_string();
     let mut class = None;

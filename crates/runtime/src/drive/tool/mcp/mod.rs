@@ -1,0 +1,260 @@
+//! Tools of MCP servers. A server is started at the first call of a run, is shared by the run and those that it calls, and ends
+//! with it. What it says of its tools is only compared with the lock file: the lock decides.
+
+mod drift;
+mod era;
+mod fault;
+mod frame;
+mod http;
+mod list;
+mod result;
+mod session;
+mod stdio;
+mod survey;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+
+use self::drift::compare;
+use self::fault::{McpFault, Unanswered};
+use self::session::{McpReach, McpSession};
+use super::runner::{OpenedRun, RawFault, RawOutcome, ToolRunner, wrong_kind};
+use super::seconds;
+use crate::drive::egress::Egress;
+use crate::drive::future::BoxFuture;
+use crate::drive::secret::Vault;
+use crate::drive::tool::call::ToolCall;
+use loopctl_lang::language::Project;
+use loopctl_lang::language::mcp::{McpServer, OnDrift};
+use loopctl_lang::program::Tool;
+use loopctl_lang::program::mcp::ServedTool;
+use loopctl_lang::program::reference::{Scope, Secrets};
+
+pub use self::drift::{DriftClass, compare as compare_tools};
+pub use self::survey::{McpServers, SurveyedServer};
+
+/// How many calls a server gets at once.
+const CALLS_AT_ONCE: usize = 8;
+/// How many servers may be starting at once.
+const STARTS_AT_ONCE: usize = 2;
+/// How often a server is started again for one run.
+const MAX_RESTARTS: u32 = 5;
+/// How much longer a call may be waited for than it takes to end by itself.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// Makes the calls of tools of MCP servers.
+pub(super) struct McpRunner {
+    project: Arc<Project>,
+    reach: McpReach,
+    starting: Semaphore,
+    open: Mutex<OpenRuns>,
+}
+
+/// The runs that are driven here.
+#[derive(Default)]
+struct OpenRuns {
+    /// The outermost run of each.
+    outermost: HashMap<String, String>,
+    /// The servers of each outermost run, and how many of its runs are open.
+    servers: HashMap<String, (usize, BTreeMap<String, Arc<ServerSlot>>)>,
+}
+
+/// A server of a run.
+struct ServerSlot {
+    held: AsyncMutex<HeldSession>,
+    calls: Semaphore,
+}
+
+#[derive(Default)]
+struct HeldSession {
+    session: Option<Arc<McpSession>>,
+    starts: u32,
+}
+
+/// A scope without values: what a server gets is the same for all runs.
+pub(super) fn no_values(secrets: &dyn Secrets) -> Scope<'_> {
+    Scope {
+        arguments: &Value::Null,
+        input: &Value::Null,
+        lists: None,
+        files: None,
+        now: "",
+        run_id: "",
+        context: &[],
+        extra: &[],
+        reads_fences: false,
+        secrets: Some(secrets),
+    }
+}
+
+impl McpRunner {
+    pub(super) fn new(project: &Arc<Project>, root: &Path, vault: &Arc<Vault>) -> Self {
+        let reach = McpReach {
+            allow: project.allow.clone(),
+            root: root.into(),
+            vault: Arc::clone(vault),
+            egress: Egress::new(&project.allow),
+        };
+        Self { project: Arc::clone(project), reach, starting: Semaphore::new(STARTS_AT_ONCE), open: Mutex::default() }
+    }
+
+    fn runs(&self) -> MutexGuard<'_, OpenRuns> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server of a run. A run that is not open has one of its own.
+    fn slot(&self, run_id: &str, server: &str) -> Arc<ServerSlot> {
+        let mut runs = self.runs();
+        let outermost = runs.outermost.get(run_id).cloned().unwrap_or_else(|| run_id.to_owned());
+        let servers = runs.servers.entry(outermost).or_default();
+        Arc::clone(servers.1.entry(server.to_owned()).or_insert_with(|| Arc::new(ServerSlot::new())))
+    }
+
+    /// The server, started and asked for its tools if it must be. One that does not answer in time is not there.
+    async fn session(
+        &self,
+        slot: &ServerSlot,
+        server: &McpServer,
+        tool: &ServedTool,
+    ) -> Result<Arc<McpSession>, McpFault> {
+        let mut held = slot.held.lock().await;
+        if let Some(session) = held.session.as_ref().filter(|session| !session.has_ended()) {
+            return Ok(Arc::clone(session));
+        }
+        held.session = None;
+        if held.starts > MAX_RESTARTS {
+            let why = format!("it was started {} times in this run, and ended each time", held.starts);
+            return Err(McpFault::NotStarted(why));
+        }
+        held.starts = held.starts.saturating_add(1);
+        let starting = self.starting.acquire().await;
+        let connected = self.reach.connect(server, tool.protocol).await;
+        drop(starting);
+        let session = Arc::new(connected?);
+        held.session = Some(Arc::clone(&session));
+        Ok(session)
+    }
+
+    async fn make(&self, tool: &Tool, served: &ServedTool, call: &ToolCall<'_>) -> Result<Value, RawFault> {
+        let Some(server) = self.project.mcp.get(&served.server) else {
+            let why = McpFault::NotStarted("loopctl.json names no server of this name".to_owned());
+            return Err(Unanswered::unsent(why).raw(&served.server));
+        };
+        let slot = self.slot(call.run_id, &served.server);
+        let mut is_first = true;
+        loop {
+            match self.attempt(&slot, server, served, call).await {
+                // A call that may be repeated is made once more, by a fresh server.
+                Err(Unanswered { why: McpFault::Ended(_) | McpFault::SessionGone, was_sent })
+                    if is_first && (tool.idempotent || !was_sent) =>
+                {
+                    slot.held.lock().await.session = None;
+                    is_first = false;
+                }
+                Err(unanswered) => return Err(unanswered.raw(&served.server)),
+                Ok(answer) => return result::read(&served.server, &served.name, &answer),
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        slot: &ServerSlot,
+        server: &McpServer,
+        served: &ServedTool,
+        call: &ToolCall<'_>,
+    ) -> Result<Value, Unanswered> {
+        let start = Duration::from_millis(server.start_ms());
+        let connected = tokio::time::timeout(start, self.session(slot, server, served)).await;
+        let session = connected
+            .unwrap_or_else(|_| {
+                Err(McpFault::NotStarted(format!("it did not list its tools within {}", seconds(start))))
+            })
+            .map_err(Unanswered::unsent)?;
+        let sent = AtomicBool::new(false);
+        let made = tokio::time::timeout(call.deadline, async {
+            let _turn = slot.calls.acquire().await;
+            let now = session.tool_now(&served.name).await.map_err(Unanswered::unsent)?;
+            refuse_changed(server, served, now.as_ref()).map_err(Unanswered::unsent)?;
+            let mirrored = http::mirrored(&served.name, &served.headers, call.input);
+            session.call(&served.name, call.input, &mirrored, &sent).await
+        });
+        match made.await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let late = McpFault::Late { after: seconds(call.deadline), noise: session.noise() };
+                Err(Unanswered { why: late, was_sent: sent.load(Ordering::SeqCst) })
+            }
+        }
+    }
+}
+
+impl ServerSlot {
+    fn new() -> Self {
+        Self { held: AsyncMutex::default(), calls: Semaphore::new(CALLS_AT_ONCE) }
+    }
+}
+
+/// Refuses a call by a schema that is not the server's any more.
+fn refuse_changed(
+    server: &McpServer,
+    served: &ServedTool,
+    now: Option<&loopctl_lang::language::mcp::LockedTool>,
+) -> Result<(), McpFault> {
+    let drift = compare(&served.locked, now);
+    if drift.is_empty() {
+        return Ok(());
+    }
+    let words = drift.iter().map(|class| class.word()).collect::<Vec<_>>().join(", ");
+    let is_gone = drift.contains(&DriftClass::Gone);
+    let stops = drift.iter().any(|class| class.stops_calls()) && (is_gone || server.on_drift == OnDrift::Refuse);
+    if stops {
+        return Err(McpFault::Changed(words));
+    }
+    tracing::warn!(server = served.server, tool = served.name, "an MCP tool has changed since it was pinned: {words}");
+    Ok(())
+}
+
+impl ToolRunner for McpRunner {
+    fn open(&self, run: &OpenedRun) {
+        let mut runs = self.runs();
+        let caller = run.caller.as_ref().and_then(|caller| runs.outermost.get(caller).cloned());
+        let outermost = caller.unwrap_or_else(|| run.run_id.clone());
+        runs.outermost.insert(run.run_id.clone(), outermost.clone());
+        let servers = runs.servers.entry(outermost).or_default();
+        servers.0 = servers.0.saturating_add(1);
+    }
+
+    fn waiting(&self, tool: &Tool) -> Duration {
+        let server = tool.served().and_then(|served| self.project.mcp.get(&served.server));
+        // It may be started twice.
+        server.map_or(Duration::ZERO, |server| {
+            let start = Duration::from_millis(server.start_ms());
+            start.saturating_mul(2).saturating_add(Duration::from_millis(tool.timeout_ms)).saturating_add(GRACE)
+        })
+    }
+
+    fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
+        match tool.served() {
+            Some(served) => Box::pin(async move { self.make(tool, served, call).await.into() }),
+            None => wrong_kind(tool),
+        }
+    }
+
+    fn close(&self, run_id: &str) {
+        let mut runs = self.runs();
+        let Some(outermost) = runs.outermost.remove(run_id) else { return };
+        let Some(servers) = runs.servers.get_mut(&outermost) else { return };
+        servers.0 = servers.0.saturating_sub(1);
+        if servers.0 == 0 {
+            // Each server ends when nobody holds it.
+            runs.servers.remove(&outermost);
+        }
+    }
+}

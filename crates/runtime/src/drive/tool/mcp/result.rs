@@ -1,0 +1,172 @@
+//! What a call gave, read part by part: no part that is not known loses the others, and no bytes go to a model.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+use super::frame::quoted;
+use crate::drive::tool::output::{fault, value};
+use crate::drive::tool::runner::RawFault;
+use loopctl_engine::digest::Sha256;
+
+/// What a call gave, or how it failed.
+///
+/// # Errors
+/// When the tool says that it failed, or asks for something that is not given here.
+pub(super) fn read(server: &str, tool: &str, result: &Value) -> Result<Value, RawFault> {
+    match result.get("resultType").and_then(Value::as_str) {
+        None | Some("complete") => {}
+        Some("input_required") => return Err(asks(server, tool, result)),
+        Some(other) => {
+            let class =
+                format!("server {server}: it gave a result of the type {:?}, which is not known here", quoted(other));
+            return Err(RawFault::from(fault(class, "")).sent());
+        }
+    }
+    let parts: Vec<String> = result.get("content").and_then(Value::as_array).into_iter().flatten().map(part).collect();
+    let text = parts.join("\n");
+    let structure = result.get("structuredContent").filter(|structure| !structure.is_null());
+    let given = match structure {
+        Some(structure) if says_the_same(&parts, structure) => structure.clone(),
+        Some(structure) => json!({ "structuredContent": structure, "text": text }),
+        None if parts.is_empty() => json!({ "status": "ok" }),
+        // One text that is JSON is read as that, as the answers of other tools are.
+        None => value(text.as_bytes(), None).unwrap_or(Value::String(text)),
+    };
+    if result.get("isError").and_then(Value::as_bool) == Some(true) {
+        let class = format!("server {server}: `{tool}` failed");
+        return Err(RawFault { answer: Some(Box::new(given)), ..RawFault::from(fault(class, "")) });
+    }
+    Ok(given)
+}
+
+/// Whether texts say nothing but the structure beside them.
+fn says_the_same(parts: &[String], structure: &Value) -> bool {
+    match parts {
+        [] => true,
+        [text] => {
+            let said = serde_json::from_str::<Value>(text).ok();
+            // A tool that gives one text gives it as `result` too.
+            let inner =
+                structure.as_object().filter(|members| members.len() == 1).and_then(|members| members.values().next());
+            said.as_ref() == Some(structure) || inner.and_then(Value::as_str) == Some(text)
+        }
+        _ => false,
+    }
+}
+
+/// A part of a result as text.
+fn part(part: &Value) -> String {
+    let text = |name: &str| part.get(name).and_then(Value::as_str);
+    match text("type").unwrap_or_default() {
+        "text" => text("text").unwrap_or_default().to_owned(),
+        kind @ ("image" | "audio") => blob(kind, text("mimeType"), text("data").unwrap_or_default(), None),
+        "resource_link" => {
+            let of = |name: &str| text(name).map(quoted).unwrap_or_default();
+            format!("[resource {} at {}, type {}; not read]", of("name"), of("uri"), of("mimeType"))
+        }
+        "resource" => {
+            let Some(resource) = part.get("resource") else { return "[a resource without content]".to_owned() };
+            let of = |name: &str| resource.get(name).and_then(Value::as_str);
+            match (of("text"), of("blob")) {
+                (Some(text), _) => text.to_owned(),
+                (None, Some(data)) => blob("resource", of("mimeType"), data, of("uri")),
+                (None, None) => format!("[resource at {}, without content]", quoted(of("uri").unwrap_or_default())),
+            }
+        }
+        other => format!("[a part of the type {:?}, which is not known here]", quoted(other)),
+    }
+}
+
+/// Bytes in a line: what they are, how many, and their digest.
+fn blob(kind: &str, media: Option<&str>, data: &str, at: Option<&str>) -> String {
+    let media = quoted(media.unwrap_or("unknown"));
+    let at = at.map(|at| format!(" at {}", quoted(at))).unwrap_or_default();
+    match BASE64_STANDARD.decode(data) {
+        Ok(bytes) => {
+            format!("[{kind}{at}, type {media}, {} bytes, sha256 {}]", bytes.len(), Sha256::of_bytes(&bytes))
+        }
+        Err(_) => format!("[{kind}{at}, type {media}, not in base64]"),
+    }
+}
+
+/// A tool that asks a human, or us, before it goes on. It has not done its work.
+fn asks(server: &str, tool: &str, result: &Value) -> RawFault {
+    let requests = result.get("inputRequests").and_then(Value::as_object);
+    let question = |request: &Value| {
+        let params = request.get("params");
+        let message = params.and_then(|params| params.get("message")).and_then(Value::as_str).map(quoted);
+        message.or_else(|| request.get("method").and_then(Value::as_str).map(quoted)).unwrap_or_default()
+    };
+    let questions: Vec<String> =
+        requests.into_iter().flatten().take(10).map(|(_, request)| question(request)).collect();
+    let class = format!("server {server}: `{tool}` asks for more before it goes on, and nobody answers it here");
+    RawFault { answer: Some(Box::new(json!({ "asked": questions }))), ..RawFault::from(fault(class, "")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(result: &Value) -> Value {
+        read("s", "t", result).unwrap()
+    }
+
+    #[test]
+    fn a_structure_is_given_and_texts_that_say_something_else_beside_it() {
+        let same = json!({"content": [{"type": "text", "text": "{\"n\": 1}"}], "structuredContent": {"n": 1}});
+        assert_eq!(given(&same), json!({"n": 1}));
+        let result = json!({"content": [{"type": "text", "text": "hi"}], "structuredContent": {"content": "hi"}});
+        assert_eq!(given(&result), json!({"content": "hi"}));
+        let other = json!({"content": [{"type": "text", "text": "one"}], "structuredContent": {"n": 1}});
+        assert_eq!(given(&other), json!({"structuredContent": {"n": 1}, "text": "one"}));
+        assert_eq!(given(&json!({"content": []})), json!({"status": "ok"}));
+        assert_eq!(given(&json!({"content": [{"type": "text", "text": "12.50"}]})), json!("12.50"));
+    }
+
+    #[test]
+    fn no_bytes_and_no_unknown_part_lose_a_result() {
+        let result = json!({"content": [
+            {"type": "text", "text": "before"},
+            {"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"},
+            {"type": "audio", "data": "%%", "mimeType": "audio/wav"},
+            {"type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain"},
+            {"type": "resource", "resource": {"uri": "x://1", "blob": "aGVsbG8="}},
+            {"type": "resource", "resource": {"uri": "x://1", "text": "inner"}},
+            {"type": "hologram", "data": "aGVsbG8="},
+            7,
+            {"type": "text", "text": "after"},
+        ]});
+        let Value::String(text) = given(&result) else { panic!() };
+        let digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], format!("[image, type image/png, 5 bytes, sha256 {digest}]"));
+        assert_eq!(lines[2], "[audio, type audio/wav, not in base64]");
+        assert_eq!(lines[3], "[resource a at file:///a, type text/plain; not read]");
+        assert_eq!(lines[6], "[a part of the type \"hologram\", which is not known here]");
+        assert!(
+            lines[0] == "before" && lines[5] == "inner" && lines[8] == "after" && !text.contains("aGVsbG8"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_failure_keeps_its_texts_and_its_structure() {
+        let result = json!({"isError": true, "content": [{"type": "text", "text": "no such file"}], "structuredContent": {"code": 2}});
+        let raw = read("files", "read", &result).unwrap_err();
+        assert_eq!(raw.fault.class, "server files: `read` failed");
+        assert_eq!(*raw.answer.unwrap(), json!({"structuredContent": {"code": 2}, "text": "no such file"}));
+        assert!(!raw.is_uncertain);
+    }
+
+    #[test]
+    fn a_tool_that_asks_is_a_failed_call_that_says_what_it_asks() {
+        let result = json!({"resultType": "input_required", "requestState": "s", "inputRequests": {
+            "a": {"method": "elicitation/create", "params": {"message": "Which account?"}},
+            "b": {"method": "sampling/createMessage"},
+        }});
+        let raw = read("s", "t", &result).unwrap_err();
+        assert_eq!(*raw.answer.unwrap(), json!({"asked": ["Which account?", "sampling/createMessage"]}));
+        assert!(read("s", "t", &json!({"resultType": "odd"})).unwrap_err().is_uncertain);
+    }
+}

@@ -1,0 +1,123 @@
+//! Servers outside of runs: what they say, for who pins, compares and tries their tools.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::fault::{McpFault, Unanswered};
+use super::session::{McpReach, McpSession};
+use super::{http, result, seconds};
+use crate::drive::egress::Egress;
+use crate::drive::secret::Vault;
+use crate::drive::tool::command::AllowedPrograms;
+use loopctl_engine::event::ToolFault;
+use loopctl_lang::language::Project;
+use loopctl_lang::language::mcp::{LockedServer, McpProtocol, McpServer};
+use loopctl_lang::program::mcp::ServedTool;
+
+/// The servers of a project.
+pub struct McpServers {
+    project: Arc<Project>,
+    reach: McpReach,
+}
+
+/// What a server says.
+#[derive(Debug)]
+pub struct SurveyedServer {
+    /// What is locked of it.
+    pub server: LockedServer,
+    /// What was left out of its list, and why.
+    pub left_out: Vec<String>,
+    /// What it wrote that is no message.
+    pub noise: Option<String>,
+}
+
+impl McpServers {
+    /// The servers of a project in its folder.
+    pub fn new(project: &Arc<Project>, root: &Path) -> Self {
+        let programs = AllowedPrograms::new(&project.allow.commands, root);
+        let vault = Arc::new(Vault::new(project.orgconfig.clone(), root).with_programs(Arc::new(programs)));
+        let reach =
+            McpReach { allow: project.allow.clone(), root: root.into(), vault, egress: Egress::new(&project.allow) };
+        Self { project: Arc::clone(project), reach }
+    }
+
+    /// Asks a server what tools it has. `protocol`: the revision that it is spoken to in, where it is known.
+    ///
+    /// # Errors
+    /// Why it does not say it: for people, and what the operator reads beside it.
+    pub async fn survey(&self, name: &str, protocol: Option<McpProtocol>) -> Result<SurveyedServer, ToolFault> {
+        let server = self.server(name)?;
+        let session = self.session(name, server, protocol).await?;
+        let list = session.list.read().await;
+        let surveyed = LockedServer {
+            connection: server.connection(),
+            name: session.facts.name.clone(),
+            version: session.facts.version.clone(),
+            protocol: session.protocol,
+            protocol_note: session.protocol_note.clone(),
+            instructions: session.facts.instructions.clone(),
+            tools: list.tools.clone(),
+        };
+        Ok(SurveyedServer { server: surveyed, left_out: list.left_out.clone(), noise: session.noise() })
+    }
+
+    /// Calls a tool.
+    ///
+    /// # Errors
+    /// Why it failed, with what the server answered.
+    pub async fn call(&self, name: &str, tool: &str, input: &Value, locked: &LockedServer) -> Result<Value, ToolFault> {
+        let server = self.server(name)?;
+        let session = self.session(name, server, Some(locked.protocol)).await?;
+        let schema = locked.tools.get(tool).map(|tool| &tool.input_schema);
+        let headers = schema.and_then(|schema| ServedTool::headers_of(schema).ok()).unwrap_or_default();
+        let (sent, mirrored) = (AtomicBool::new(false), http::mirrored(tool, &headers, input));
+        let limit = Duration::from_millis(server.call_ms());
+        let called = tokio::time::timeout(limit, session.call(tool, input, &mirrored, &sent)).await;
+        let answer = called.unwrap_or_else(|_| {
+            let late = McpFault::Late { after: seconds(limit), noise: session.noise() };
+            Err(Unanswered { why: late, was_sent: sent.load(Ordering::SeqCst) })
+        });
+        let read = answer.map_err(|unanswered| unanswered.raw(name));
+        let read = read.and_then(|answer| result::read(name, tool, &answer));
+        read.map(|value| self.reach.vault.scrub_value(value)).map_err(|raw| {
+            let answer = raw.answer.map(|answer| answer.to_string()).unwrap_or_default();
+            self.scrubbed(ToolFault { answer, ..raw.fault })
+        })
+    }
+
+    fn server(&self, name: &str) -> Result<&McpServer, ToolFault> {
+        let found = self.project.mcp.get(name);
+        found.ok_or_else(|| ToolFault::new(format!("loopctl.json names no MCP server `{name}`"), ""))
+    }
+
+    async fn session(
+        &self,
+        name: &str,
+        server: &McpServer,
+        protocol: Option<McpProtocol>,
+    ) -> Result<McpSession, ToolFault> {
+        let limit = Duration::from_millis(server.start_ms());
+        let connected = tokio::time::timeout(limit, async {
+            match protocol {
+                Some(protocol) => self.reach.connect(server, protocol).await,
+                None => self.reach.find_out(server).await,
+            }
+        });
+        let late = || McpFault::NotStarted(format!("it did not list its tools within {}", seconds(limit)));
+        let session = connected.await.unwrap_or_else(|_| Err(late()));
+        session.map_err(|why| {
+            let (class, detail) = why.words(name, false);
+            self.scrubbed(ToolFault::new(class, detail))
+        })
+    }
+
+    fn scrubbed(&self, fault: ToolFault) -> ToolFault {
+        let vault = &self.reach.vault;
+        let (class, detail) = (vault.scrub(fault.class), vault.scrub_cut(fault.detail));
+        ToolFault { class, detail, answer: vault.scrub_cut(fault.answer) }
+    }
+}

@@ -1,0 +1,70 @@
+//! The real process is killed at every boundary of the journal of a run that calls a tool of an MCP server, and resumed: no call
+//! that has an outcome is made again, and a call of unknown outcome is asked about.
+//!
+//! The fail points are compiled into debug builds only, so these tests are too.
+#![cfg(all(unix, debug_assertions))]
+
+use serde_json::{Value, json};
+
+use crate::common::sweep::{kill_everywhere, least};
+use crate::common::{Place, Ran, complete, finished, gone, killed, think};
+use crate::mcp::{looped, pin, project};
+
+struct Calls(Place);
+
+impl Calls {
+    fn new(pinned: &Place) -> Self {
+        let place = Place::on_disk();
+        place.file("server.sh", include_str!("mcp/server.sh"));
+        project(&place, "legacy", json!({}));
+        std::fs::copy(pinned.path().join("mcp.lock.json"), place.path().join("mcp.lock.json")).unwrap();
+        looped(&place, &["read", "numbers"], json!({}));
+        let replies =
+            [think("notes.read", json!({ "path": "a" })), think("notes.numbers", json!({})), complete(json!("done"))];
+        place.json("script.json", &json!({ "replies": replies }));
+        Self(place)
+    }
+
+    fn call(&self, args: &[&str], fail: &str) -> Ran {
+        let all = [args, &["--script", "script.json", "--output", "json"]].concat();
+        killed(self.0.command(&all), fail)
+    }
+
+    /// The calls that the server took, by the names of their tools.
+    fn made(&self, name: &str) -> usize {
+        let calls = std::fs::read_to_string(self.0.path().join("calls.txt")).unwrap_or_default();
+        calls.lines().filter(|line| line.contains(&format!("\"name\":\"{name}\""))).count()
+    }
+}
+
+#[test]
+fn a_kill_at_every_boundary_repeats_no_call_that_is_known_and_leaves_no_server() {
+    let pinned = crate::mcp::notes("legacy");
+    pin(&pinned);
+    let mut asked = 0;
+    let kills = kill_everywhere(|_, at| {
+        let calls = Calls::new(&pinned);
+        let mut ran = calls.call(&["run", "loop.json", "--run-id", "r"], at);
+        let is_killed = ran.code == -9;
+        if is_killed {
+            ran = calls.call(&["run", "loop.json", "--run-id", "r"], "");
+        }
+        let resume = |how: &[&str]| calls.call(&[&["resume", "r"], how].concat(), "");
+        let was_made = || calls.made("numbers") > 0 || calls.made("read") > 0;
+        let (ran, uncertain) = finished(ran, resume, was_made);
+        let result: Value = ran.json();
+        assert_eq!(result["result"]["answer"], "done", "{at}: {result}");
+        // What was made is made once; a call of unknown outcome is decided by who looks.
+        assert!(calls.made("read") <= 1 && calls.made("numbers") <= 1, "{at}");
+        asked += uncertain;
+        let starts = std::fs::read_to_string(calls.0.path().join("starts.txt")).unwrap_or_default();
+        for pid in starts.lines() {
+            while !gone(pid) {
+                crate::common::wait_poll_interval();
+            }
+        }
+        is_killed
+    });
+    assert!(kills.iter().sum::<usize>() >= least(12), "{kills:?}");
+    assert!(asked > 0);
+}

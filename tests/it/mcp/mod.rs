@@ -1,0 +1,237 @@
+//! Loops with tools of MCP servers: sound servers of both revisions, and servers that misbehave in each way.
+#![cfg(unix)]
+
+mod commands;
+mod http;
+
+use serde_json::{Value, json};
+
+use crate::common::{Place, Ran, complete, gone, observed, think};
+
+/// A project with a server of `server.sh` that begins in this way.
+pub fn notes(how: &str) -> Place {
+    let place = Place::new();
+    place.file("server.sh", include_str!("server.sh"));
+    project(&place, how, json!({}));
+    place
+}
+
+/// Writes the project file; `more` are settings of the server.
+pub fn project(place: &Place, how: &str, more: Value) {
+    let mut server = json!({ "command": "sh", "args": ["server.sh", how], "env": { "LOG": "off" } });
+    for (name, value) in more.as_object().unwrap() {
+        server[name] = value.clone();
+    }
+    place.json("loopctl.json", &json!({ "mcp": { "notes": server }, "allow": { "commands": ["sh"] } }));
+}
+
+/// Pins the server.
+pub fn pin(place: &Place) -> Ran {
+    let ran = place.call(&["mcp", "pin", "--yes"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    ran
+}
+
+/// The same lock for a server that begins in another way: as if it had changed since.
+pub fn relocked(place: &Place, how: &str) {
+    let path = place.path().join("mcp.lock.json");
+    let mut lock: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    lock["servers"]["notes"]["connection"]["args"][1] = json!(how);
+    std::fs::write(path, lock.to_string()).unwrap();
+}
+
+/// Writes a loop that may call tools of the server, with settings of the declaration.
+pub fn looped(place: &Place, tools: &[&str], more: Value) {
+    let mut declared = json!({ "type": "mcp", "server": "notes", "tools": tools });
+    for (name, value) in more.as_object().unwrap() {
+        declared[name] = value.clone();
+    }
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "name": "reader", "properties": { "mode": "react", "objective": "Read.",
+            "tools": [declared], "max_iterations": 50, "on_stuck": { "iterations": 100 } } }),
+    );
+}
+
+/// The observations of these calls, and the run.
+pub fn calls(place: &Place, names: &[&str]) -> Vec<String> {
+    let replies: Vec<Value> =
+        names.iter().map(|name| think(&format!("notes.{name}"), json!({ "path": "a" }))).collect();
+    place.calls(&replies).iter().map(observed).collect()
+}
+
+fn read(place: &Place, name: &str) -> String {
+    std::fs::read_to_string(place.path().join(name)).unwrap_or_default()
+}
+
+#[test]
+fn each_fault_of_a_server_is_its_own_and_the_run_goes_on() {
+    let place = notes("noisy");
+    pin(&place);
+    let tools = ["read", "numbers", "twice", "asks", "refuses", "errs", "odd", "questions", "large", "dies", "sleeps"];
+    looped(&place, &tools, json!({ "timeout_ms": 1500 }));
+    let order = [
+        "read",
+        "numbers",
+        "twice",
+        "read",
+        "asks",
+        "refuses",
+        "errs",
+        "odd",
+        "questions",
+        "large",
+        "read",
+        "dies",
+        "read",
+        "sleeps",
+        "read",
+    ];
+    let seen = calls(&place, &order);
+    let expected = [
+        "a note",
+        "{\"n\":12345678901234567890.10}",
+        "one",
+        "a note",
+        "asked",
+        "notes: -32602 Unknown note",
+        "no such note",
+        "[image, type image/png, 5 bytes, sha256 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824]",
+        "Which account?",
+        "the answer was larger than 4 MiB",
+        "a note",
+        "it ended during the call: the call may have happened",
+        "a note",
+        "timed out after 1.5 s; it wrote something that is no message",
+        "a note",
+    ];
+    for ((name, seen), expected) in order.iter().zip(&seen).zip(expected) {
+        assert!(seen.contains(expected), "{name}: {seen}");
+    }
+    assert!(seen[6].contains("\"code\"") && !seen[7].contains("aGVsbG8"), "{seen:#?}");
+    // Once pinned, then for the run: anew after what was too large, and after its end.
+    let starts: Vec<String> = read(&place, "starts.txt").lines().map(str::to_owned).collect();
+    assert!(starts.len() >= 4, "{starts:?}");
+    for pid in &starts {
+        while !gone(pid) {
+            crate::common::wait_poll_interval();
+        }
+    }
+    assert!(read(&place, "replies.txt").contains("\"action\":\"cancel\""), "{}", read(&place, "replies.txt"));
+    assert!(read(&place, "replies.txt").contains("-32601"), "{}", read(&place, "replies.txt"));
+    assert!(read(&place, "cancelled.txt").contains("requestId"), "{}", read(&place, "cancelled.txt"));
+    // Nothing of ours but the names that each server gets.
+    let environ = read(&place, "environ.txt");
+    let mut names: Vec<&str> = environ.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+    names.sort_unstable();
+    let ours = ["HOME", "LANG", "LOG", "LOOPCTL_CALL", "PATH"];
+    assert!(names.is_empty() || names == ours, "{environ}");
+}
+
+#[test]
+fn a_server_of_the_newest_revision_is_spoken_to_without_a_handshake() {
+    let place = notes("newest");
+    pin(&place);
+    assert!(read(&place, "mcp.lock.json").contains("\"protocol\": \"2026-07-28\""));
+    looped(&place, &["read"], json!({}));
+    assert_eq!(calls(&place, &["read"])[0], "a note");
+    let call: Value = serde_json::from_str(read(&place, "calls.txt").lines().next().unwrap()).unwrap();
+    assert_eq!(call["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert_eq!(call["params"]["arguments"], json!({ "path": "a" }));
+}
+
+#[test]
+fn nothing_is_sent_to_a_tool_that_has_changed_or_by_an_input_that_does_not_fit() {
+    let place = notes("legacy");
+    pin(&place);
+    looped(&place, &["read"], json!({}));
+    for (how, expected) in [
+        ("changed", "changed since it was pinned: input"),
+        ("gone", "changed since it was pinned: gone"),
+        ("exits", "could not be started"),
+        ("endless", "comes back to a page"),
+    ] {
+        relocked(&place, how);
+        project(&place, how, json!({}));
+        let seen = calls(&place, &["read"]);
+        let all = format!("{seen:?}");
+        assert!(all.contains(expected) || how == "endless" && all.contains("no answer"), "{how}: {all}");
+    }
+    // The twin: what only reads otherwise is called, and what has changed is called where the project says so.
+    for (how, more) in [("reworded", json!({})), ("changed", json!({ "on_drift": "warn" }))] {
+        assert_eq!(read(&place, "calls.txt").lines().count(), usize::from(how == "changed"), "{how}");
+        relocked(&place, how);
+        project(&place, how, more);
+        assert_eq!(calls(&place, &["read"])[0], "a note", "{how}");
+    }
+    let place = notes("legacy");
+    pin(&place);
+    looped(&place, &["read"], json!({}));
+    let seen = place.calls(&[think("notes.read", json!({ "path": [7] }))]);
+    assert!(observed(&seen[0]).contains("path"), "{seen:?}");
+    assert_eq!(read(&place, "calls.txt"), "");
+    // Only the process that was pinned ran: the server is started by the first call.
+    assert_eq!(read(&place, "starts.txt").lines().count(), 2, "{}", read(&place, "starts.txt"));
+}
+
+#[test]
+fn a_server_that_never_answers_is_given_up_in_its_time() {
+    let place = notes("legacy");
+    pin(&place);
+    looped(&place, &["read"], json!({}));
+    relocked(&place, "silent");
+    project(&place, "silent", json!({ "start_timeout_ms": 100 }));
+    let seen = calls(&place, &["read"]);
+    assert!(seen[0].contains("could not be started"), "{seen:?}");
+    assert_eq!(read(&place, "calls.txt"), "");
+}
+
+#[test]
+fn what_a_run_began_with_counts_and_no_other_tool() {
+    let place = notes("legacy");
+    pin(&place);
+    looped(&place, &["read"], json!({ "requires_approval": true }));
+    place.json(
+        "script.json",
+        &json!({ "replies": [think("notes.read", json!({ "path": "a" })), complete(json!("ok"))] }),
+    );
+    let ran = place.call(&["run", "loop.json", "--script", "script.json", "--run-id", "r", "--output", "json"]);
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let path = place.path().join("mcp.lock.json");
+    let lock: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    // Another tool has changed: the run goes on.
+    let mut other = lock.clone();
+    other["servers"]["notes"]["tools"]["numbers"]["description"] = json!("Counts.");
+    std::fs::write(&path, other.to_string()).unwrap();
+    let shown = place.call(&["trace", "r", "--output", "json"]);
+    assert_eq!(shown.code, 0, "{shown:#?}");
+    // Its own has changed: a yes was for what was shown.
+    let mut own = lock.clone();
+    own["servers"]["notes"]["tools"]["read"]["description"] = json!("Reads everything.");
+    std::fs::write(&path, own.to_string()).unwrap();
+    let ran = place.call(&["resume", "r", "--approve", "--script", "script.json", "--output", "json"]);
+    assert!(ran.code == 2 || ran.json()["result"]["answer"] == "ok", "{ran:#?}");
+    std::fs::write(&path, other.to_string()).unwrap();
+    if ran.code == 2 {
+        let ran = place.call(&["resume", "r", "--approve", "--script", "script.json", "--output", "json"]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+    }
+    assert_eq!(read(&place, "calls.txt").lines().count(), 1);
+}
+
+#[test]
+fn a_scenario_plays_a_server_s_tool_without_the_server() {
+    let place = notes("legacy");
+    pin(&place);
+    let before = read(&place, "starts.txt");
+    looped(&place, &["read"], json!({}));
+    place.json(
+        "loop.test.json",
+        &json!({ "document": "loop.json", "scenarios": [{ "name": "reads", "replies": [
+            think("notes.read", json!({ "path": "a" })), complete(json!("ok"))],
+            "tools": { "notes.read": ["played"] }, "expect": { "status": "completed" } }] }),
+    );
+    let ran = place.call(&["test", "loop.test.json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(read(&place, "starts.txt"), before);
+}
