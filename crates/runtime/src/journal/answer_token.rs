@@ -32,14 +32,16 @@ pub(super) struct AnswerTokens {
 }
 
 impl AnswerTokens {
-    /// Adds tokens of one pause.
+    /// Adds tokens of one pause. Those that are there stay as they are.
     pub(super) fn put(&mut self, tokens: Vec<AnswerToken>) {
         let Some(pause) = tokens.first().map(|token| token.pause) else { return };
         let there = self.by_hash.values().filter(|token| token.pause == pause).count();
         if are_too_many(pause, there, tokens.len()) {
             self.by_hash.retain(|_, token| token.pause != pause);
         }
-        self.by_hash.extend(tokens.into_iter().map(|token| (token.hash.clone(), token)));
+        for token in tokens {
+            self.by_hash.entry(token.hash.clone()).or_insert(token);
+        }
     }
 
     /// All tokens.

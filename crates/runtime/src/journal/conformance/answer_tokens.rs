@@ -40,6 +40,9 @@ pub(super) fn a_token_is_used_up_with_its_event_or_not_at_all(journal: &dyn Jour
         assert_eq!(wait(journal.append(by(hash, 2))).unwrap_err(), StoreError::TokenUsed("r".to_owned()));
     }
     assert_eq!(wait(journal.read("r")).unwrap().len(), 2, "a used token adds no event");
+    // One that is put again stays as it is, beside new ones.
+    wait(journal.put_answer_tokens("r", vec![token("a", 1, None), token("c", 1, None)])).unwrap();
+    assert!(used("a") && !used("c"));
     wait(journal.append(event("r", fence, 2))).unwrap();
 }
 

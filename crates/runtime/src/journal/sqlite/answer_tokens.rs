@@ -7,7 +7,7 @@ use super::write_request::{Transaction, WriteRequest};
 use crate::journal::answer_token::are_too_many;
 use crate::journal::{AnswerToken, StoreError};
 
-/// Adds tokens of one pause of a run.
+/// Adds tokens of one pause of a run. Those that are there stay as they are.
 pub(super) fn put(connection: &Connection, run_id: &str, tokens: &[AnswerToken]) -> rusqlite::Result<()> {
     let Some(pause) = tokens.first().map(|token| token.pause) else { return Ok(()) };
     let there: i64 = connection
@@ -19,7 +19,7 @@ pub(super) fn put(connection: &Connection, run_id: &str, tokens: &[AnswerToken])
             .execute(params![run_id, pause])?;
     }
     let sql = "INSERT INTO answer_tokens (hash, run_id, pause, call, expires_at_ms, used)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (hash) DO NOTHING";
     let mut insert = connection.prepare_cached(sql)?;
     for AnswerToken { hash, pause, call, expires_at_ms, used } in tokens {
         insert.execute(params![hash, run_id, pause, call, expires_at_ms, used])?;
