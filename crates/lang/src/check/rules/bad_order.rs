@@ -4,16 +4,15 @@ use serde_json::{Value, json};
 
 use crate::check::Rule;
 use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOperator};
-use crate::compile::steps::{DeclaredText, JsonTypes};
+use crate::compile::steps::{DeclaredText, JsonTypes, KnownValue};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::program::condition::TIME_FORMS;
 use crate::program::exact_text::{number_of, time_of};
 use crate::program::reference::as_path;
 use crate::syntax::quoted;
 
 /// What an order compares, in a sentence.
 const COMPARES: &str = "compares two numbers or two times";
-/// How times are written.
-const TIME_FORMS: &str = "a date is written `2026-12-31`, and a time `2026-12-31T10:00:00Z`, with its offset";
 
 /// What an operand may be.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +22,7 @@ struct OrderedTypes {
 }
 
 impl OrderedTypes {
-    fn of(operand: &Operand<'_>) -> Self {
-        let known = &operand.known;
+    fn of(known: &KnownValue) -> Self {
         let is_text = known.types.meets(JsonTypes::TEXT);
         if let Some(words) = &known.words {
             let is_time = |text: &str| time_of(text, &jiff::tz::TimeZone::UTC).is_some();
@@ -53,9 +51,10 @@ pub(super) fn operands(
 ) {
     let before = found.len();
     let judge = OrderJudge { rule, whole, operator: condition.operator };
-    let types: Vec<OrderedTypes> = condition.operands.iter().map(OrderedTypes::of).collect();
+    let types: Vec<OrderedTypes> = condition.operands.iter().map(|operand| OrderedTypes::of(&operand.known)).collect();
     for (operand, types) in condition.operands.iter().zip(&types) {
         found.extend((!types.number && !types.time).then(|| judge.wrong_type(operand)));
+        found.extend(judge.no_time(operand));
     }
     let ([one, other], [left, right]) = (condition.operands.as_slice(), types.as_slice()) else { return };
     if found.len() == before && !(left.number && right.number) && !(left.time && right.time) {
@@ -126,9 +125,26 @@ impl OrderJudge<'_, '_> {
         }
     }
 
+    /// What a moment counts from, where it is no time.
+    fn no_time(&self, operand: &Operand<'_>) -> Option<Diagnostic> {
+        let path = operand.written.get("time").filter(|_| operand.form == OperandForm::Moment)?.as_str()?;
+        let at = format!("{}/time", operand.at);
+        let known = self.whole.known(&at, path)?;
+        if OrderedTypes::of(&known).time {
+            return None;
+        }
+        let called = match known.text {
+            DeclaredText::Formatted(called) if known.types == JsonTypes::TEXT => called.to_owned(),
+            _ if known.words.is_some() => "no time".to_owned(),
+            _ => known.types.called(),
+        };
+        let message = format!("a moment counts from a time; `{path}` is {called}");
+        Some(self.whole.cursor(&at).report(self.rule, message).help(format!("{}; {TIME_FORMS}", self.otherwise())))
+    }
+
     /// A number and a time.
     fn wrong_pair(&self, one: &Operand<'_>, other: &Operand<'_>) -> Diagnostic {
-        let called = |operand: &Operand<'_>| match OrderedTypes::of(operand) {
+        let called = |operand: &Operand<'_>| match OrderedTypes::of(&operand.known) {
             OrderedTypes { number: true, .. } => format!("{} is a number", operand.called()),
             OrderedTypes { .. } => format!("{} is a time", operand.called()),
         };

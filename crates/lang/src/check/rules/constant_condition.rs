@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::constant::Constant;
 use super::empty_range;
 use super::unasked_calls;
 use crate::check::condition::{ConditionFacts, Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
@@ -16,28 +17,6 @@ use crate::program::reference::as_path;
 use crate::syntax::quoted;
 
 pub const RULE: Rule = Rule { code: codes::CONSTANT_CONDITION, check };
-
-/// Why a condition has one outcome.
-pub(super) struct Constant {
-    pub holds: bool,
-    /// Where it is reported.
-    pub at: String,
-    pub why: String,
-    /// What to write, where the operator and its operands do not say it.
-    pub advice: Option<String>,
-    /// The word that was meant, and its help.
-    pub meant: Option<String>,
-    /// The values that one may have that is compared with another.
-    pub values: Option<String>,
-    /// Whether a schema bounds the value otherwise.
-    pub is_bounded: bool,
-}
-
-impl Constant {
-    pub fn new(holds: bool, at: &str, why: String) -> Self {
-        Self { holds, at: at.to_owned(), why, advice: None, meant: None, values: None, is_bounded: false }
-    }
-}
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     each_operator(subject, &mut |whole, condition| {
@@ -62,7 +41,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             !condition.operands.is_empty() && condition.operands.iter().all(|one| one.form == OperandForm::Literal);
         // What always holds may be meant as a switch; what no value can meet is a slip.
         let is_never_asked = whole.is_of_call() && never_holds(whole, condition, constant.holds);
-        let severity = if !is_never_asked && (constant.holds || literal) { Severity::Warning } else { Severity::Error };
+        let is_doubtful = constant.is_likely || !is_never_asked && (constant.holds || literal);
+        let severity = if is_doubtful { Severity::Warning } else { Severity::Error };
         let fault = Diagnostic { severity, ..fault };
         if let Some(named) = named_inputs(whole, condition).filter(|_| literal) {
             let fault = fault.help(format!("the input of the call is named by its path: {named}"));
@@ -187,8 +167,16 @@ fn of_equality(
         let holds = is_same(one.written, other.written) != holds;
         return Some(Constant::new(holds, &condition.at, "both operands are written out".to_owned()));
     }
-    // What is missing equals null.
-    if [one, other].iter().any(|operand| operand.known.types.meets(JsonTypes::NULL)) {
+    // What is missing equals null, and nothing else does.
+    let is_null = |operand: &Operand<'_>| operand.known.types == JsonTypes::NULL;
+    let may_be_null = |operand: &Operand<'_>| operand.known.types.meets(JsonTypes::NULL);
+    if is_null(one) || is_null(other) {
+        return None;
+    }
+    if let Some(fault) = super::equal_times::constant(holds, one, other) {
+        return Some(fault);
+    }
+    if may_be_null(one) && may_be_null(other) {
         return None;
     }
     let (literal, value) = if one.form == OperandForm::Literal { (one, other) } else { (other, one) };
@@ -217,11 +205,15 @@ fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
     }
     // Entries that are paths have values that are not known here.
     let is_literal = |item: &Value| item.as_str().is_none_or(|text| !is_read(text) && !text.contains("{{"));
-    if !items.iter().all(is_literal) || one.known.types.meets(JsonTypes::NULL) {
+    if !items.iter().all(is_literal) || one.form == OperandForm::Literal {
         return None;
     }
-    if one.form == OperandForm::Literal {
+    // What is missing equals null, and nothing else does.
+    if one.known.types.meets(JsonTypes::NULL) && items.iter().any(Value::is_null) {
         return None;
+    }
+    if let Some(fault) = super::equal_times::constant_in(one, list, items) {
+        return Some(fault);
     }
     let types = items.iter().map(JsonTypes::of).reduce(JsonTypes::or)?;
     if !one.known.types.meets(types) {

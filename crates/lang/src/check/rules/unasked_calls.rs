@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::constant_condition::{Constant, never_holds, path_and_word};
+use super::constant::Constant;
+use super::constant_condition::{never_holds, path_and_word};
 use crate::check::condition::{Operand, OperandForm, PartOfCall, WrittenCondition, WrittenOperator};
 use crate::compile::Effort;
 use crate::compile::steps::KnownValue;

@@ -10,12 +10,21 @@ use crate::check::Subject;
 use crate::check::key_flow::{Fact, KeyState, KeysAt, MAX_FACTS, facts, follow, is_order, key_of, operator};
 use crate::check::step_tree::{CaseCondition, StepNode, tree};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::program::reference::{Field, PathStep, as_path, each_text};
+use crate::program::reference::{Field, PathStep, as_any_path, each_text};
 
-/// Reports those of the filters of a document.
+/// The condition of a workflow as a whole.
+const OF_ALL: &str = "/definition/condition";
+
+/// Reports those of the conditions of a document.
 pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let of_all = subject.document().value.pointer(OF_ALL);
+    if let Some(written) = of_all.filter(|_| !subject.is_faulty(OF_ALL)) {
+        let keys = KeysAt::default();
+        OrderReader { subject, keys: &keys, facts: Vec::new(), found: &mut *found }.condition(OF_ALL, written);
+    }
     follow(subject, &tree(subject), &mut |node, keys| {
         let mut known = keys.facts.clone();
+        known.extend(of_all.into_iter().flat_map(|condition| facts(condition, true)));
         for CaseCondition { at, written } in node.conditions() {
             if !subject.is_faulty(&at) {
                 let mut reader = OrderReader { subject, keys, facts: known.clone(), found: &mut *found };
@@ -25,6 +34,7 @@ pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             known.extend(facts(written, false));
         }
         let mut known = keys.facts.clone();
+        known.extend(of_all.into_iter().flat_map(|condition| facts(condition, true)));
         known.extend(node.step.filter().into_iter().flat_map(|filter| facts(filter, true)));
         null_input::check(subject, &node.step, &known, found);
         if keys.has_unsure() {
@@ -125,6 +135,11 @@ impl<'a> OrderReader<'_, 'a> {
                 }
                 self.facts.truncate(before);
             }
+            ("matches", Value::Array(operands)) => {
+                if let Some(path) = operands.first().and_then(Value::as_str) {
+                    self.nullable(&format!("{at}/0"), path, "matches no pattern");
+                }
+            }
             (operator, Value::Array(operands)) if is_order(operator) => {
                 for (index, operand) in operands.iter().enumerate() {
                     if let Some(path) = operand.as_str() {
@@ -139,7 +154,7 @@ impl<'a> OrderReader<'_, 'a> {
     }
 
     fn operand(&mut self, at: &str, path: &str) {
-        self.nullable(at, path);
+        self.nullable(at, path, "has no order");
         let Some(key) = key_of(path) else { return };
         let Some(KeyState::Maybe { by, .. }) = self.keys.get(&key) else { return };
         let cursor = self.subject.at(at);
@@ -154,14 +169,18 @@ impl<'a> OrderReader<'_, 'a> {
         self.found.push(fault.help(help).related(&writer, "this step, or the one in its place, may be skipped"));
     }
 
-    /// An operand that may be null, which has no order.
-    fn nullable(&mut self, at: &str, path: &str) {
+    fn outcome(&self, at: &str) -> &'static str {
+        if at.starts_with(OF_ALL) { "the run fails" } else { "this step fails" }
+    }
+
+    /// An operand that may be null, which its operator can't work with.
+    fn nullable(&mut self, at: &str, path: &str, what: &str) {
         let cursor = self.subject.at(at);
         let Some(known) = self.subject.compiled.steps.known.get(at) else { return };
         if !known.types.may_be_null() || has_value(path, &self.facts) || self.subject.is_reported(&cursor.place()) {
             return;
         }
-        let message = format!("`{path}` may be null, and has no order then: this step fails");
+        let message = format!("`{path}` may be null, and {what} then: {}", self.outcome(at));
         let help = format!("ask for it first: {{\"and\": [{{\"notEqual\": [\"{path}\", null]}}, ...]}}");
         let fault = Diagnostic { severity: Severity::Warning, ..cursor.report(&RULE, message) };
         self.found.push(fault.help(help));
@@ -170,7 +189,7 @@ impl<'a> OrderReader<'_, 'a> {
 
 /// Whether facts show that the value at an `@path` is not null.
 pub(super) fn has_value(path: &str, facts: &[Fact<'_>]) -> bool {
-    let Some(names) = as_path(path) else { return true };
+    let Some(names) = as_any_path(path) else { return true };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     facts.len() > MAX_FACTS || facts.iter().any(|fact| fact.shows_value(&names))
 }

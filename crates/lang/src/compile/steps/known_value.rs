@@ -86,6 +86,8 @@ impl JsonTypes {
 
 /// A schema's longer list of words is not known: the texts that name the value would each be held against all of it.
 const MAX_WORDS: usize = 1_000;
+/// Of a choice between more schemas nothing is known.
+const MAX_CHOICES: usize = 16;
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct KnownValue {
@@ -212,7 +214,24 @@ impl KnownValue {
         JsonTypes(JsonTypes::ANY.0 & !types.0)
     }
 
+    /// What is known of a value that matches one of several schemas: its types, where each of them says its own.
+    fn of_choices(choices: &[Value]) -> Option<Self> {
+        let known = choices.iter().map(Self::of_values).collect::<Option<Vec<_>>>()?;
+        let types = known.iter().map(|one| one.types).reduce(JsonTypes::or).filter(|types| *types != JsonTypes::ANY)?;
+        let mut texts = known.iter().filter(|one| one.types.meets(JsonTypes::TEXT));
+        let text = match (texts.next(), texts.next()) {
+            (Some(one), None) => one.text,
+            _ => DeclaredText::Open,
+        };
+        Some(Self { text, ..Self::of_types(types) })
+    }
+
     fn of_values(schema: &Value) -> Option<Self> {
+        let choices = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array);
+        let says_none = ["type", "const", "enum"].iter().all(|keyword| schema.get(keyword).is_none());
+        if let Some(choices) = choices.filter(|choices| says_none && choices.len() <= MAX_CHOICES) {
+            return Self::of_choices(choices);
+        }
         let types = match schema.get("type") {
             Some(Value::String(name)) => Some(JsonTypes::of_name(name)),
             Some(Value::Array(names)) => {

@@ -1,19 +1,27 @@
 //! Operands that are moments: `{"now": "-30d"}`, and `{"time": "@row.due", "plus": "30d"}`.
 
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::field;
 use super::order::MomentOperand;
 use super::short;
 use crate::diagnostic::codes;
+use crate::program::exact_text::time_of;
 use crate::program::fault::LocalFault;
 use crate::program::reference::Field;
 use crate::program::time_span::{SPAN_HELP, TimeSpan};
 
 /// How a moment is written.
 const FORMS: &str = "a moment is {\"now\": \"-30d\"}, or {\"time\": \"@input.due\", \"plus\": \"30d\"}";
+/// How times are written.
+pub const TIME_FORMS: &str = "a date is written `2026-12-31`, and a time `2026-12-31T10:00:00Z`, with its offset";
 /// The operators that take moments.
 const ORDERS: [&str; 4] = ["greaterThan", "lessThan", "greaterOrEqual", "lessOrEqual"];
+
+fn is_time(text: &str) -> bool {
+    time_of(text, &TimeZone::UTC).is_some()
+}
 
 /// Whether an operand is meant as a moment.
 pub fn is_moment(written: &Value) -> bool {
@@ -55,7 +63,10 @@ pub(super) fn moment_of(operator: &str, written: &Value) -> Result<MomentOperand
         None => None,
         Some(time) => match field(time) {
             Field::Path(path) => Some(Field::Path(path)),
-            Field::Literal(literal) if literal.is_string() => Some(Field::Literal(literal)),
+            Field::Literal(literal) if literal.as_str().is_some_and(is_time) => Some(Field::Literal(literal)),
+            Field::Literal(literal) if literal.is_string() => {
+                return Err(Box::new(fault("/time", format!("{} is no time", short(time))).help(TIME_FORMS)));
+            }
             _ => {
                 let message = format!("`time` takes an `@path`, or a time; {} was given", short(time));
                 return Err(Box::new(fault("/time", message).help(FORMS)));

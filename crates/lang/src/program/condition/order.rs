@@ -120,6 +120,7 @@ impl OrderRules<'_> {
         let path = match &operand.takes {
             OperandValue::Field(Field::Path(path) | Field::Optional(path)) => path.as_slice(),
             OperandValue::Moment(MomentOperand { from: Some(Field::Path(path)), .. }) => path.as_slice(),
+            OperandValue::Moment(_) => return format!("{} is a moment", operand.written),
             _ => return format!("{} is {}", operand.written, value_kind(value)),
         };
         let redact = Redaction::new(self.hidden);
