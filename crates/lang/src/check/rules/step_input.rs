@@ -2,18 +2,18 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
 use crate::compile::steps::{DeclaredText, JsonTypes, KnownValue, named_document};
 use crate::compile::tool::StepInput;
 use crate::diagnostic::{Diagnostic, Severity, codes};
-use crate::program::null_member::without_nulls;
+use crate::program::null_member;
 use crate::program::reference::{as_any_path, as_optional_path, as_path};
-use crate::program::schema::Schema;
+use crate::program::schema::{Schema, SchemaFault};
 use crate::program::template::is_template;
-use crate::program::text_input::{UnreadText, read_texts};
+use crate::program::text_input::{read_part, read_texts};
 use crate::syntax::{APPROVAL_OF_STEP, quoted, token};
 
 pub const RULE: Rule = Rule { code: codes::STEP_INPUT, check };
@@ -21,6 +21,10 @@ pub const RULE: Rule = Rule { code: codes::STEP_INPUT, check };
 /// The most names of a step that are reported, and the most candidates for the nearest name.
 const MAX_STRANGE: usize = 50;
 const MAX_COMPARED_NAMES: usize = 1_000;
+/// Keywords by which an input is judged by several of its values: one of them alone is not judged by these.
+const ABOUT_SEVERAL: [&str; 6] = ["$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"];
+/// How often nulls are left out of a value.
+const MAX_ROUNDS: u32 = 32;
 /// Names that the platform takes beside those of an action.
 const PLATFORM: [&str; 1] = ["__oauth_account__"];
 
@@ -32,8 +36,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 left_out(subject, &step, input, name, found);
                 if let Some(part) = input.schema.source().get("properties").and_then(|properties| properties.get(name))
                 {
-                    let is_needed = input.schema.required().contains(&name.as_str());
-                    of_value(subject, &step, &Given { name, value, part, is_needed }, found);
+                    of_value(subject, &step, &Given { name, value, part, input }, found);
                 }
             }
         }
@@ -150,8 +153,8 @@ struct Given<'g> {
     name: &'g str,
     value: &'g Value,
     part: &'g Value,
-    /// Whether the step can't do without it.
-    is_needed: bool,
+    /// All that is taken.
+    input: &'g StepInput,
 }
 
 fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, found: &mut Vec<Diagnostic>) {
@@ -162,17 +165,23 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
     let (called, name) = (called(step), given.name);
     let path = given.value.as_str().and_then(as_any_path);
     if path.is_none() && is_literal(given.value) {
-        if refers(given.part) {
-            return;
-        }
-        let Ok(schema) = Schema::compile(given.part.clone()) else { return };
-        let mut value = given.value.clone();
         // It is left out.
-        if value.is_null() && !given.is_needed {
+        if given.value.is_null() && !given.input.schema.required().contains(&name) {
             return;
         }
-        if let Err(unread) = read_texts(given.part, &mut value) {
-            let unread = UnreadText { path: format!("/{}{}", token(name), unread.path), ..unread };
+        let part;
+        let schema = if ABOUT_SEVERAL.iter().any(|keyword| given.input.schema.source().get(keyword).is_some()) {
+            if refers(given.part) {
+                return;
+            }
+            let Ok(alone) = Schema::compile(json!({ "properties": { name: given.part } })) else { return };
+            part = alone;
+            &part
+        } else {
+            &given.input.schema
+        };
+        let mut value = Value::Object(std::iter::once((name.to_owned(), given.value.clone())).collect());
+        if let Err(unread) = read_texts(schema.source(), &mut value) {
             let hidden = subject.project().map_or(&[][..], |project| project.redact.as_slice());
             let fault = subject.at(&format!("{}/properties{}", step.at, unread.path));
             let fault = fault.report(&RULE, format!("the input of {called}: {}", unread.sentence(hidden)));
@@ -181,13 +190,10 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
             );
             return;
         }
-        let faults = match without_nulls(&schema, &value) {
-            Some(_) => Vec::new(),
-            None => schema.faults(&value),
-        };
-        for fault in faults {
-            let fault_at = format!("{at}{}", fault.path);
-            let message = format!("`{name}` of {called}: {}", fault.message);
+        let own = format!("/{}", token(name));
+        for fault in faults_below(schema, value, &own) {
+            let fault_at = format!("{at}{}", fault.path.strip_prefix(&own).unwrap_or_default());
+            let message = format!("the input of {called}: {}", fault.message);
             let help = match step.is_named() {
                 true => "the `input` of the document says what it takes",
                 false => "the action's `parameters` say what it takes",
@@ -206,7 +212,7 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
         (Some(_), None) => (JsonTypes::TEXT, "a template gives a text".to_owned()),
         (None, _) => return,
     };
-    if given_types.meets(wanted.types) || may_be_read(given.part, known) {
+    if given_types.meets(wanted.types) || may_be_read(given, known) {
         return;
     }
     let message = format!("`{name}` of {called} is {}, and {what}", wanted.types.called());
@@ -219,11 +225,29 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
     });
 }
 
+/// What is wrong at a pointer of a value and below it: nothing else is said of the rest, which is not given here. A null of a member
+/// that may be missing is left out, as in a run.
+fn faults_below(schema: &Schema, mut value: Value, at: &str) -> Vec<SchemaFault> {
+    for _ in 0..MAX_ROUNDS {
+        let mut faults = schema.faults(&value);
+        faults.retain(|fault| fault.path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
+        let mut is_changed = false;
+        for fault in faults.iter().filter(|fault| fault.path != at) {
+            let is_null = value.pointer(&fault.path).is_some_and(Value::is_null);
+            is_changed |= is_null && null_member::left_out(&mut value, &fault.path);
+        }
+        if !is_changed {
+            return faults;
+        }
+    }
+    Vec::new()
+}
+
 /// Whether a text may be read as what its schema wants; `known`: what is known of it.
-fn may_be_read(part: &Value, known: Option<&KnownValue>) -> bool {
+fn may_be_read(given: &Given<'_>, known: Option<&KnownValue>) -> bool {
     let reads = |text: &str| {
         let mut value = Value::from(text);
-        read_texts(part, &mut value).is_ok() && !value.is_string()
+        read_part(given.input.schema.source(), given.part, &mut value).is_ok() && !value.is_string()
     };
     // The schema reads some text.
     if !["0", "true"].into_iter().any(reads) {
@@ -237,6 +261,15 @@ fn may_be_read(part: &Value, known: Option<&KnownValue>) -> bool {
     }
 }
 
+/// Whether a schema refers to another part of its document.
+fn refers(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(key, member)| key == "$ref" || refers(member)),
+        Value::Array(items) => items.iter().any(refers),
+        _ => false,
+    }
+}
+
 /// Whether a value is written out: no text in it is a path or a template.
 fn is_literal(value: &Value) -> bool {
     match value {
@@ -244,15 +277,6 @@ fn is_literal(value: &Value) -> bool {
         Value::Array(items) => items.iter().all(is_literal),
         Value::Object(members) => members.values().all(is_literal),
         _ => true,
-    }
-}
-
-/// Whether a schema refers to another part of its document.
-fn refers(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => members.iter().any(|(key, member)| key == "$ref" || refers(member)),
-        Value::Array(items) => items.iter().any(refers),
-        _ => false,
     }
 }
 
