@@ -105,6 +105,11 @@ fn read_fields(field: &str, schema: Option<&Value>) -> Result<Map<String, Value>
     } else {
         serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
     };
+    if !value.is_string()
+        && let Some(key) = file_value::reserved_key(text)
+    {
+        return Err(CommandError::usage(format!("--input {name}: {}", file_value::reserved(&key))));
+    }
     if let Some(key) = file_value::key_twice(text, &value).filter(|_| value.is_object() || value.is_array()) {
         return Err(stands_twice(&format!("--input {name}"), &key));
     }
@@ -115,10 +120,21 @@ fn read_fields(field: &str, schema: Option<&Value>) -> Result<Map<String, Value>
 fn wants_text(schema: Option<&Value>, name: &str) -> bool {
     let Some(root) = schema else { return false };
     let Some(field) = root.get("properties").and_then(|properties| properties.get(name)) else { return false };
-    let field = match field.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix('#')) {
-        Some(pointer) => root.pointer(pointer).unwrap_or(field),
-        None => field,
-    };
+    let field = resolved(root, field);
+    match field.get("anyOf").or_else(|| field.get("oneOf")).and_then(Value::as_array) {
+        Some(choices) if field.get("type").is_none() => choices.iter().any(|choice| is_text(resolved(root, choice))),
+        _ => is_text(field),
+    }
+}
+
+/// The part of a schema that another part refers to, or else that part.
+fn resolved<'s>(root: &'s Value, part: &'s Value) -> &'s Value {
+    let name = part.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix('#'));
+    name.and_then(|pointer| root.pointer(pointer)).unwrap_or(part)
+}
+
+/// Whether a schema takes texts.
+fn is_text(field: &Value) -> bool {
     let is_text = |kind: &Value| kind.as_str() == Some("string");
     match (field.get("type"), field.get("enum")) {
         (Some(Value::Array(kinds)), _) => kinds.iter().any(is_text),
@@ -199,7 +215,10 @@ fn json<T>(source: Source, read: impl Fn(&str) -> serde_json::Result<T>) -> Resu
             // An input may be larger than a document: then only its beginning was checked here.
             _ if !faults.is_empty() => match file_value::key_twice_in(&source.text) {
                 Some(key) => Err(stands_twice(&source.name, &key)),
-                None => Ok(value),
+                None => match file_value::reserved_key(&source.text) {
+                    Some(key) => Err(CommandError::usage(format!("{}: {}", source.name, file_value::reserved(&key)))),
+                    None => Ok(value),
+                },
             },
             _ => Ok(value),
         },

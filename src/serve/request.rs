@@ -107,7 +107,11 @@ pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemDetails> {
 /// # Errors
 /// 400 with the key.
 pub fn has_no_key_twice(bytes: &[u8]) -> Result<(), ProblemDetails> {
-    let twice = std::str::from_utf8(bytes).ok().and_then(file_value::key_twice_in);
+    let text = std::str::from_utf8(bytes).ok();
+    if let Some(key) = text.and_then(file_value::reserved_key) {
+        return Err(ProblemDetails::bad_request(file_value::reserved(&key)));
+    }
+    let twice = text.and_then(file_value::key_twice_in);
     twice.map_or(Ok(()), |key| {
         let detail = format!("the key {key:?} is twice in an object of the body, and JSON keeps one of the two");
         Err(ProblemDetails::bad_request(detail))
@@ -140,7 +144,12 @@ fn read<T: DeserializeOwned>(bytes: &[u8], said: impl FnOnce(String) -> String) 
         let why = said(in_json_words(&error.to_string()));
         ProblemDetails::bad_request(format!("the body can't be read: {why}"))
     })?;
-    match str::from_utf8(bytes).ok().and_then(file_value::key_twice_in) {
+    let text = str::from_utf8(bytes).ok();
+    if let Some(key) = text.and_then(file_value::reserved_key) {
+        let why = file_value::reserved(&key);
+        return Err(ProblemDetails::bad_request(format!("the body can't be read: {why}")));
+    }
+    match text.and_then(file_value::key_twice_in) {
         Some(key) => Err(ProblemDetails::bad_request(format!(
             "the body can't be read: the key {key:?} stands twice in an object, and JSON keeps one of the two"
         ))),

@@ -100,7 +100,8 @@ impl RunHeader {
     }
 
     /// Whether two times have an order, a text with blanks around is no number, a text in the input of a step is read as the number
-    /// or boolean that its schema wants, and an answer of JSON that has a key twice is none.
+    /// or boolean that its schema wants, an answer of JSON that has a key twice is none, and today in a form is that of the time
+    /// zone.
     pub(super) fn reads_exact_texts(&self) -> bool {
         self.edition >= 4
     }

@@ -27,12 +27,14 @@ pub fn written_answer(schema: &Schema, text: &str) -> Result<Value, String> {
         None => embedded(said),
     };
     let plain = Value::from(said);
-    if has_broken && !schema.faults(&plain).is_empty() {
+    let takes_text = schema.faults(&plain).is_empty();
+    if has_broken && !takes_text {
         return Err("it holds JSON that can't be read: write the JSON alone, each key once".to_owned());
     }
     let mut matching: Vec<Value> = Vec::new();
     for value in &found {
-        if let Some(value) = matched(schema, value)
+        // A text that matches as it stands stays so: `True` is not read as `true`, to be the text of that.
+        if let Some(value) = matched(schema, value).filter(|read| !takes_text || read == value)
             && !matching.contains(&value)
         {
             matching.push(value);
@@ -43,7 +45,7 @@ pub fn written_answer(schema: &Schema, text: &str) -> Result<Value, String> {
         (0, _) => {}
         (several, _) => return Err(format!("it holds {several} values that could be the answer; write one")),
     }
-    if schema.faults(&plain).is_empty() {
+    if takes_text {
         return Ok(plain);
     }
     match found.as_slice() {
@@ -190,5 +192,15 @@ mod tests {
         assert_eq!(written_answer(&schema, "\"quoted\""), Ok(json!("quoted")));
         let list = Schema::compile(json!({ "type": "array", "items": { "type": "integer" } })).unwrap();
         assert_eq!(written_answer(&list, "They are [1, 2]."), Ok(json!([1, 2])));
+    }
+
+    #[test]
+    fn a_text_that_a_schema_takes_stays_as_it_stands_and_json_in_quotes_is_its_text() {
+        let schema = Schema::compile(json!({ "type": "string" })).unwrap();
+        for (said, read) in [("True", "True"), (".5", ".5"), ("5.", "5."), ("[1]", "[1]"), ("\"True\"", "True")] {
+            assert_eq!(written_answer(&schema, said), Ok(json!(read)), "{said}");
+        }
+        let number = Schema::compile(json!({ "type": ["string", "integer"] })).unwrap();
+        assert_eq!(written_answer(&number, "5"), Ok(json!(5)));
     }
 }

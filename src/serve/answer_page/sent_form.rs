@@ -124,6 +124,9 @@ impl From<WrittenDecision> for SentDecision {
 /// A text as JSON.
 fn json(text: &str, name: &str) -> Result<Value, String> {
     let value = from_bytes(text.as_bytes()).map_err(|error| format!("{name} is no JSON: {error}"))?;
+    if let Some(key) = file_value::reserved_key(text) {
+        return Err(format!("{} in {name}", file_value::reserved(&key)));
+    }
     match file_value::key_twice_in(text) {
         Some(key) => Err(format!("the key {key:?} is twice in an object of {name}, and JSON keeps one of the two")),
         None => Ok(value),

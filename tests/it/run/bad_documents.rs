@@ -100,6 +100,9 @@ fn a_text_input_that_looks_like_a_number_stays_a_text_when_the_schema_says_so() 
     place.script(&[complete(json!("ok"))]);
     assert_eq!(place.run(&["--input", "id=0042"]).0.code, 0);
     assert_eq!(place.run(&["--input", "id=42"]).0.code, 0);
+    document["input"]["properties"]["id"] = json!({ "anyOf": [{ "type": "null" }, { "type": "string" }] });
+    place.json("loop.json", &document);
+    assert_eq!(place.run(&["--input", "id=7"]).0.code, 0);
 }
 
 #[test]

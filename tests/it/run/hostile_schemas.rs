@@ -116,16 +116,22 @@ fn a_document_of_patterns_that_compile_to_much_is_refused_by_check_and_by_run() 
 fn a_key_that_stands_twice_in_what_a_tool_gives_back_is_kept_and_named() {
     let server = Server::with(|_, request| match request.path.as_str() {
         "/twice" => Answer::json("{\"a\":1,\"a\":2}"),
+        "/reserved" => Answer::json(r#"{"$serde_json::private::RawValue":"{\"a\":5,\"a\":1000}"}"#),
+        "/number" => Answer::json(r#"{"\u0024serde_json::private::Number":"5"}"#),
         "/deep" => Answer::json("{\"rows\":[{\"id\":7,\"to\\u006bey\":\"x\",\"tokey\":\"y\"}]}"),
         _ => Answer::json("{\"a\":1,\"b\":{\"a\":2}}"),
     });
-    let urls: Vec<String> = ["twice", "deep", "once"].map(|path| format!("{}/{path}", server.url())).to_vec();
+    let urls: Vec<String> =
+        ["twice", "deep", "once", "reserved", "number"].map(|path| format!("{}/{path}", server.url())).to_vec();
     let trace = call_each(&urls, &anywhere());
     let (twice, deep) = (observed(&trace[0]), observed(&trace[1]));
     assert!(twice.contains("stands twice in an object"), "{twice}");
     assert!(trace[0]["observation"].as_str().expect("a text").ends_with("\n{\"a\":1,\"a\":2}"), "{:#}", trace[0]);
     assert!(deep.contains("tokey"), "{deep}");
     assert_eq!(trace[2]["observation"], json!({ "a": 1, "b": { "a": 2 } }), "the twin");
+    for entry in &trace[3..5] {
+        assert!(observed(entry).contains("is reserved") && entry["observation"].is_string(), "{entry:#}");
+    }
 }
 
 #[cfg(unix)]

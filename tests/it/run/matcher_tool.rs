@@ -75,6 +75,10 @@ fn wrong_input_is_refused_with_what_is_wrong() {
         (json!({ "fuzzyThreshold": 80 }), "`fuzzyThreshold` needs `descriptionKey`"),
         (json!({ "outputMatched": "unmatchedLeft" }), "the same key"),
         (json!({ "tolerence": 1 }), "tolerence"),
+        (
+            json!({ "left": [{ "id": 1, "amount": "10,00" }], "right": [{ "id": 1, "amount": 10 }] }),
+            "no entry on the left has a number in `amount`: the first one has",
+        ),
     ] {
         let trace = place.calls(&[think("match", with(lists(), more.clone()))]);
         assert_eq!(trace[0]["success"], false, "{more}: {:#}", trace[0]);

@@ -111,6 +111,49 @@ fn wrong_input_is_refused_with_what_is_wrong_and_nothing_is_written() {
 }
 
 #[test]
+fn a_value_is_in_a_column_what_it_was_and_a_text_that_is_no_number_finds_none() {
+    let place = writing();
+    let init = "CREATE TABLE notes (id INTEGER PRIMARY KEY, ref TEXT, amount NUMERIC, rate REAL, due DATE, raw);\n\
+                INSERT INTO notes (id, ref, amount) VALUES (7, '7', 1);\n";
+    place.file("init.sql", init);
+    let update = |column: &str, key: Value| {
+        rows("update", json!({ "keys": [column], "values": [key], "fields": { "amount": 2 } }))
+    };
+    let write = |column: &str, value: Value| rows("write", json!({ "fields": { column: value } }));
+    let long: Value = serde_json::from_str("9007199254740993").expect("a number");
+    let refused = [
+        update("id", json!("007")),
+        update("id", json!(" 7 ")),
+        update("id", json!("+7")),
+        write("amount", json!(".5")),
+        write("amount", json!("1234567890123456.78")),
+        write("amount", json!("00123456789012345678")),
+        write("rate", json!("12345678901234567890.12")),
+        write("rate", long.clone()),
+    ];
+    let taken = [
+        update("id", json!("7")),
+        update("id", json!("7.0")),
+        update("ref", json!(7.0)),
+        write("amount", json!("12.50")),
+        write("amount", json!("n/a")),
+        write("amount", long),
+        write("due", json!("2026-12-31")),
+        write("raw", json!("007")),
+        rows("upsert", json!({ "keys": ["ref"], "values": [70e-1], "fields": { "amount": 3 } })),
+    ];
+    let trace = place.calls(&refused.iter().chain(&taken).cloned().collect::<Vec<_>>());
+    for entry in &trace[..refused.len()] {
+        assert!(observed(entry).contains("can't be kept") && entry["success"] == false, "{entry:#}");
+    }
+    for entry in &trace[refused.len()..refused.len() + taken.len()] {
+        assert_eq!(entry["observation"]["changes"], 1, "{entry:#}");
+    }
+    let all = stored(&place, "SELECT concat_ws(' ', ref, amount, rate, due, raw) FROM notes ORDER BY id");
+    assert_eq!(all, ["7 3", "12.5", "n/a", "9007199254740993", "2026-12-31", "007"]);
+}
+
+#[test]
 fn an_action_writes_only_when_it_says_so() {
     let place = place(json!({}));
     let calls = [

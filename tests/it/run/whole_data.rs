@@ -173,6 +173,9 @@ fn a_file_that_would_lose_a_value_is_refused_by_check_and_by_a_run() {
         ("d.csv", "part,text\nP-1,\"5/8\" pipe\nP-3,bolt\n", "line 2: text stands behind the closing quote"),
         ("d.json", "{\"a\": [\n{\"fee\": 1.50, \"fee\": 15.0}]}", "line 2: the key \"fee\" stands twice"),
         ("d.json", "{\"fee\": 1, \"\\u0066ee\": 2}", "the key \"fee\" stands twice"),
+        ("d.json", "[{\"$serde_json::private::Number\": \"5\"}]", "is reserved"),
+        ("d.csv", "$serde_json::private::Number\n5\n", "is reserved"),
+        ("d.csv", "id;net,eur\n1;5,00\n", "are separated by ';'"),
     ] {
         let place = with_document(name, text);
         let said = check(&place);
@@ -192,6 +195,9 @@ fn a_key_that_stands_twice_in_a_value_of_the_input_is_refused() {
     let place = with_document("d.json", "{}");
     let ran = place.call(&["run", "loop.json", "--script", "script.json", "--input", "fees={\"a\": 1, \"a\": 2}"]);
     assert!(ran.code != 0 && ran.stderr.contains("the key \"a\" stands twice"), "{ran:#?}");
+    let reserved = "fees={\"$serde_json::private::RawValue\": \"{}\"}";
+    let ran = place.call(&["run", "loop.json", "--script", "script.json", "--input", reserved]);
+    assert!(ran.code != 0 && ran.stderr.contains("is reserved"), "{ran:#?}");
 }
 
 #[test]

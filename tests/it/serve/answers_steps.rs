@@ -205,6 +205,9 @@ fn a_form_with_fields_is_refused_at_its_field_by_each_route_and_stays_open() {
     assert_eq!(fields, ["amount", "until", "resaon"], "{several:#}");
     let twice = server.send("POST", &submit, &[("content-type", "application/json")], br#"{"amount": 1, "amount": 2}"#);
     assert_eq!((twice.status, twice.code().as_str()), (400, "bad_request"), "{twice:?}");
+    let reserved = br#"{"amount": {"$serde_json::private::Number": "5"}}"#;
+    let reserved = server.send("POST", &submit, &[("content-type", "application/json")], reserved);
+    assert_eq!((reserved.status, reserved.code().as_str()), (400, "bad_request"), "{reserved:?}");
 
     // The page of the link, without a script.
     let token = step["answer"]["token"].as_str().unwrap();

@@ -89,7 +89,8 @@ impl Advance<'_> {
             FormAsks::Keys(keys) => return Ok(Value::from(keys.clone())),
             FormAsks::Fields(fields) => fields,
         };
-        let asked = fields.asked(scope).map_err(|fault| match fault {
+        let zone = self.program.zone.as_ref().filter(|_| self.header.reads_exact_texts());
+        let asked = fields.asked(scope, zone).map_err(|fault| match fault {
             FormFault::Missing(unresolved) => self.missing(&unresolved),
             FormFault::Misfit(FieldFault { field, message }) => {
                 BeginFault::new("bad_form", format!("the field `{field}` can't be asked for: {message}"))

@@ -56,7 +56,9 @@ fn is_clock(text: &str) -> bool {
     let has_fraction = digits.is_some_and(|digits| digits.len() + 1 < rest.len());
     let offset = digits.unwrap_or(rest);
     let is_offset = match offset.strip_prefix(['+', '-']) {
-        Some(offset) => offset.split_once(':').is_some_and(|(hours, minutes)| two(hours) && two(minutes)),
+        Some(offset) => offset
+            .split_once(':')
+            .is_some_and(|(hours, minutes)| two(hours) && hours < "24" && two(minutes) && minutes < "60"),
         None => matches!(offset, "Z" | "z"),
     };
     is_time && seconds.is_some_and(|seconds| seconds < "60") && (has_fraction || digits.is_none()) && is_offset
@@ -116,6 +118,8 @@ mod tests {
             "2026-07-01T10:00:00[Europe/Berlin]",
             "2026-07-01T10:00:00Z[UTC]",
             "2026-07-01T10:00:00+02",
+            "2026-07-01T10:00:00+24:00",
+            "2026-07-01T10:00:00+25:59",
             "-002026-07-01",
             "2026-07-0١",
         ] {

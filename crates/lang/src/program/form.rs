@@ -7,6 +7,8 @@ mod tests;
 
 use std::cmp::Ordering;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -159,7 +161,7 @@ impl TypedForm {
     ///
     /// # Errors
     /// When a value is missing, or is no bound or default of its field.
-    pub fn asked(&self, scope: &Scope<'_>) -> Result<AskedForm, FormFault> {
+    pub fn asked(&self, scope: &Scope<'_>, zone: Option<&TimeZone>) -> Result<AskedForm, FormFault> {
         let question = self.question.render(scope).map_err(FormFault::Missing)?;
         let value = |field: &Option<Field>| match field {
             None => Ok(None),
@@ -179,7 +181,13 @@ impl TypedForm {
         };
         let mut fields = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
-            let (default, min, max) = (value(&field.default)?, bound(&field.min)?, bound(&field.max)?);
+            let today = |written: &Option<Field>| match written {
+                Some(written) if field.asked.kind == FieldType::Date => today(written, scope, zone),
+                _ => None,
+            };
+            let default = today(&field.default).map_or_else(|| value(&field.default), |day| Ok(Some(day)))?;
+            let min = today(&field.min).map_or_else(|| bound(&field.min), |day| Ok(Some(day)))?;
+            let max = today(&field.max).map_or_else(|| bound(&field.max), |day| Ok(Some(day)))?;
             let (label, help) = (text(&field.label)?, text(&field.help)?);
             let mut asked = AskedField { label, help, min, max, ..field.asked.clone() };
             asked.default = None;
@@ -190,6 +198,14 @@ impl TypedForm {
         }
         Ok(AskedForm { question, show, fields })
     }
+}
+
+/// The day in a time zone at which a step becomes due, where a field names that moment.
+fn today(written: &Field, scope: &Scope<'_>, zone: Option<&TimeZone>) -> Option<Value> {
+    let Field::Path(path) = written else { return None };
+    let zone = zone.filter(|_| path.as_slice() == ["now"])?;
+    let now: Timestamp = scope.now.parse().ok()?;
+    Some(Value::from(now.to_zoned(zone.clone()).date().to_string()))
 }
 
 impl AskedField {

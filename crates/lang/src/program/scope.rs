@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::diagnostic::nearest;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
-use crate::program::file_value::{FileValues, ListOnPath, key_twice, key_twice_in};
+use crate::program::file_value::{FileValues, ListOnPath, key_twice, key_twice_in, reserved_key};
 
 /// The names that the engine defines; an argument with such a name is hidden.
 pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];
@@ -232,7 +232,7 @@ fn descend<'v>(value: Cow<'v, Value>, segment: &str, is_strict: bool) -> Result<
 fn json_in(text: &str, is_strict: bool) -> Option<Value> {
     let text = Some(text.trim_start()).filter(|text| text.starts_with(['{', '[']))?;
     let value = serde_json::from_str::<Value>(text).ok()?;
-    (!is_strict || key_twice(text, &value).is_none()).then_some(value)
+    (!is_strict || key_twice(text, &value).is_none() && reserved_key(text).is_none()).then_some(value)
 }
 
 /// The key that is twice in the JSON of a text, or in that in its fence.

@@ -7,7 +7,7 @@ use num_bigint::BigUint;
 /// The most digits of a whole number that is written out.
 const MAX_DIGITS: i64 = 40;
 /// The most digits of a number of units.
-const MAX_UNITS: usize = 36;
+pub(crate) const MAX_UNIT_DIGITS: i64 = 36;
 /// Smaller units are divided by with machine words.
 const SMALL_UNIT: u64 = 1_000_000_000_000_000_000;
 
@@ -18,6 +18,13 @@ pub(crate) struct Decimal {
     negative: bool,
     digits: String,
     point: i64,
+}
+
+/// How many digits a number has before its point, and behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DecimalPlaces {
+    pub(crate) whole: i64,
+    pub(crate) fraction: i64,
 }
 
 /// A number of equal parts.
@@ -89,11 +96,17 @@ impl Decimal {
         if self.digits.is_empty() || count <= 0 {
             return Some(DecimalUnits { count: 0, is_exact: self.digits.is_empty() });
         }
-        let count = usize::try_from(count).ok().filter(|count| *count <= MAX_UNITS)?;
+        let count = usize::try_from(count).ok().filter(|_| count <= MAX_UNIT_DIGITS)?;
         let is_exact = self.digits.len() <= count;
         let digits: String = self.digits.chars().chain(std::iter::repeat('0')).take(count).collect();
         let size: i128 = digits.parse().ok()?;
         Some(DecimalUnits { count: if self.negative { -size } else { size }, is_exact })
+    }
+
+    /// How many digits it has before its point, and behind it, without zeros that say nothing.
+    pub(crate) fn places(&self) -> DecimalPlaces {
+        let digits = i64::try_from(self.digits.len()).unwrap_or(i64::MAX);
+        DecimalPlaces { whole: self.point.max(0), fraction: digits.saturating_sub(self.point).max(0) }
     }
 
     /// The number of its digits.

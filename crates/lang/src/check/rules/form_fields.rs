@@ -15,7 +15,7 @@ use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::form::{FieldType, FormField};
 use crate::program::form::{MAX_FIELDS, literal_faults};
-use crate::program::reference::{as_any_path, as_path};
+use crate::program::reference::{as_any_path, as_optional_path, as_path};
 use crate::syntax::quoted;
 
 pub const RULE: Rule = Rule { code: codes::FORM_FIELDS, check };
@@ -200,7 +200,7 @@ impl<'a> WrittenForm<'_, 'a> {
             };
             if path == "@now" && !takes_moment(field.kind, name) && (name == "default" || field.kind.has_order()) {
                 let message = format!("`@now` is a moment, and no `{name}` of this field");
-                let help = "only a field of type `date` takes it, as today (UTC)";
+                let help = "only a field of type `date` takes it, as today";
                 found.extend(self.report(&format!("{at}/{name}"), message, help));
                 continue;
             }
@@ -211,7 +211,8 @@ impl<'a> WrittenForm<'_, 'a> {
                 found.extend(self.report(&format!("{at}/{name}"), message, "name a value of the field's type"));
             } else if name != "default" && field.kind.has_order() && known.types.may_be_null() {
                 let facts = self.keys.map(|keys| keys.facts.as_slice()).unwrap_or_default();
-                if has_value(path, facts) {
+                // With a `?`, null is no bound.
+                if as_optional_path(path).is_some() || has_value(path, facts) {
                     continue;
                 }
                 let message = format!("`{path}` may be null, which is no `{name}`: the step fails then");

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::FileFault;
 use super::held_value::FileValue;
+use super::json::{is_reserved, reserved};
 use super::typed_cell::CellTypes;
 use super::weight::{MAX_WEIGHT, of_member, of_value, too_heavy};
 use crate::language::document_file::TableForm;
@@ -52,7 +53,7 @@ fn each_row(
     };
     judge_names(&names)?;
     let types = CellTypes::of(form, &names)?;
-    let mut weight = of_value();
+    let (mut weight, mut is_first) = (of_value(), true);
     // An empty line is an empty value where a row has one value; elsewhere it is none.
     let is_lone = names.len() == 1;
     while let Some(record) = if is_lone { reader.record()? } else { reader.record_but_blank()? } {
@@ -61,6 +62,9 @@ fn each_row(
             let (count, expected) = (fields.len(), names.len());
             let message = format!("the row has {count} values, and the first row has {expected} names");
             return Err(FileFault { message, line });
+        }
+        if std::mem::take(&mut is_first) {
+            judge_row(&names, &fields)?;
         }
         let members = names.iter().zip(&fields).map(|(name, field)| of_member(name) + of_value() + field.len());
         weight = weight.saturating_add(of_value()).saturating_add(members.sum::<usize>());
@@ -78,18 +82,33 @@ fn judge_names(names: &[String]) -> Result<(), FileFault> {
     for (at, name) in names.iter().enumerate() {
         let message = match seen.insert(name.as_str()) {
             false => format!("two columns have the name `{name}`"),
+            true if is_reserved(name) => reserved(name),
             true if name.is_empty() => format!("column {} has no name", at + 1),
             true => continue,
         };
         return Err(FileFault { message, line: 1 });
     }
-    if let [only] = names
-        && let Some(other) = [';', '\t'].into_iter().find(|other| only.contains(*other))
-    {
-        let message = format!("its columns are separated by {other:?}; loopctl reads commas");
-        return Err(FileFault { message, line: 1 });
+    match [';', '\t'].into_iter().find(|sign| signs_in(names, *sign) >= names.len()) {
+        Some(sign) => Err(other_separator(sign)),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Judges the first row by the names: `id;net,eur` above `1;5,00` is a table of semicolons.
+fn judge_row(names: &[String], fields: &[String]) -> Result<(), FileFault> {
+    let separates = |sign: char| {
+        let count = signs_in(names, sign);
+        count > 0 && count >= names.len().saturating_sub(1) && signs_in(fields, sign) == count
+    };
+    [';', '\t'].into_iter().find(|sign| separates(*sign)).map_or(Ok(()), |sign| Err(other_separator(sign)))
+}
+
+fn signs_in(fields: &[String], sign: char) -> usize {
+    fields.iter().map(|field| field.matches(sign).count()).sum()
+}
+
+fn other_separator(sign: char) -> FileFault {
+    FileFault { message: format!("its columns are separated by {sign:?}; loopctl reads commas"), line: 1 }
 }
 
 /// A line, or several where a value in quotes has line ends.
@@ -242,6 +261,17 @@ mod tests {
         }
         let read = json!([{"a": "say \"ja\", \r\nja", "b": "5\" pipe"}]);
         assert_eq!(rows("a,b\r\n\"say \"\"ja\"\", \r\nja\",5\" pipe\r\n"), Ok(read));
+    }
+
+    #[test]
+    fn a_table_of_semicolons_is_refused_though_a_name_has_a_comma() {
+        for text in ["id;betrag,eur\n1;5,00", "id;a\n1;2", "id;name;betrag,eur;x\n", "id\ta,b\tc\n"] {
+            assert!(rows(text).unwrap_err().message.contains("are separated by"), "{text:?}");
+        }
+        assert_eq!(rows("a;b,c\n1,2").unwrap(), json!([{"a;b": "1", "c": "2"}]));
+        assert_eq!(rows("id,a;b,c\n1,2,3").unwrap(), json!([{"id": "1", "a;b": "2", "c": "3"}]));
+        let fault = rows("id,$serde_json::private::Number\n1,2").unwrap_err();
+        assert!(fault.message.contains("is reserved"), "{fault}");
     }
 
     #[test]

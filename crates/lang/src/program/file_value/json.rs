@@ -14,8 +14,8 @@ use crate::program::bind::run_input::{LongListWriter, RunInput};
 
 /// The most characters of a key that are shown.
 const MAX_SHOWN_CHARACTERS: usize = 64;
-/// How serde_json hands a number that keeps its digits to a reader: as an object with this member.
-const NUMBER: &str = "$serde_json::private::Number";
+/// The prefix of the keys that serde_json reserves: what is written with one of them would be read as something else.
+const RESERVED: &str = "$serde_json::private::";
 
 /// The value of a JSON text.
 ///
@@ -53,6 +53,9 @@ pub(super) fn weight(text: &str) -> Result<usize, FileFault> {
                 ),
                 line,
             },
+            None if walk.reserved.is_some() => {
+                FileFault { message: format!("{}: take it out", reserved(&walk.reserved.unwrap_or_default())), line }
+            }
             None if walk.weight > walk.most => too_heavy(line),
             None => FileFault { message: format!("it is not JSON: {error}"), line },
         });
@@ -104,6 +107,28 @@ pub fn key_twice_in(text: &str) -> Option<String> {
     walk.twice
 }
 
+/// The first key in an object of a JSON text that no value may have: what is written with it would be read as something else, and
+/// keys that are twice in it would not be found. A text without one is searched for two words.
+pub fn reserved_key(text: &str) -> Option<String> {
+    // Each letter of a key may be written as an escape.
+    if !text.contains("$serde_json") && !text.contains("\\u00") {
+        return None;
+    }
+    let mut walk = JsonWalk { most: usize::MAX, ..JsonWalk::default() };
+    let _ = walk.deserialize(&mut serde_json::Deserializer::from_str(text));
+    walk.reserved
+}
+
+/// What is said of a reserved key.
+pub fn reserved(key: &str) -> String {
+    format!("the key {key:?} is reserved, and no value may have it")
+}
+
+/// Whether a key is reserved.
+pub(super) fn is_reserved(key: &str) -> bool {
+    key.starts_with(RESERVED)
+}
+
 /// The colons outside of strings: each is between a key and its value.
 fn members_written(text: &str) -> usize {
     let (mut members, mut quoted, mut escaped) = (0, false, false);
@@ -133,6 +158,8 @@ struct JsonWalk {
     weight: usize,
     most: usize,
     twice: Option<String>,
+    /// A key that no value may have.
+    reserved: Option<String>,
 }
 
 impl JsonWalk {
@@ -189,15 +216,22 @@ impl<'de> Visitor<'de> for &mut JsonWalk {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let mut keys = HashSet::new();
-        while let Some(Key(key)) = members.next_key()? {
+        while let Some(key) = members.next_key()? {
+            let key = match key {
+                Key::OfNumber => {
+                    let NumberText(digits) = members.next_value()?;
+                    self.add::<A::Error>(digits)?;
+                    continue;
+                }
+                Key::Written(key) => key,
+            };
+            if is_reserved(&key) {
+                self.reserved = Some(key.chars().take(MAX_SHOWN_CHARACTERS).collect());
+                return Err(A::Error::custom("a key is reserved"));
+            }
             if keys.contains(&key) {
                 self.twice = Some(key.chars().take(MAX_SHOWN_CHARACTERS).collect());
                 return Err(A::Error::custom("a key stands twice"));
-            }
-            if key == NUMBER {
-                let NumberText(digits) = members.next_value()?;
-                self.add::<A::Error>(digits)?;
-                continue;
             }
             self.add::<A::Error>(of_member(&key))?;
             keys.insert(key);
@@ -207,16 +241,41 @@ impl<'de> Visitor<'de> for &mut JsonWalk {
     }
 }
 
-/// A key with its escapes decoded.
-struct Key(String);
+/// A key of an object, or what serde_json has in its place.
+enum Key {
+    /// With its escapes decoded.
+    Written(String),
+    /// That of the digits of a number: serde_json hands a number that keeps its digits to a reader as an object.
+    OfNumber,
+}
 
 impl<'de> Deserialize<'de> for Key {
+    /// The key of a number is a text whatever is asked for, and any other key may be asked for as an option: a text that was made to
+    /// look like a number is known by that.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Key)
+        deserializer.deserialize_option(KeyVisitor)
     }
 }
 
-/// How many bytes the digits of a number are; or any other value under its name, in a text that was made to look so.
+struct KeyVisitor;
+
+impl<'de> Visitor<'de> for KeyVisitor {
+    type Value = Key;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a key")
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+        String::deserialize(deserializer).map(Key::Written)
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Key, E> {
+        Ok(Key::OfNumber)
+    }
+}
+
+/// How many bytes the digits of a number are.
 struct NumberText(usize);
 
 impl<'de> Deserialize<'de> for NumberText {
@@ -255,6 +314,23 @@ mod tests {
         }
         let deep = format!("{}{}{}", "[".repeat(120), r#"{"k":1,"k":1}"#, "]".repeat(120));
         assert_eq!(found(&deep).as_deref(), Some("k"));
+    }
+
+    #[test]
+    fn a_key_that_is_reserved_is_found_however_it_is_spelled() {
+        for text in [
+            r#"{"$serde_json::private::Number":"5"}"#,
+            r#"[{"a":{"$serde_json::private::RawValue":"{\"a\":1,\"a\":2}"}}]"#,
+            r#"{"\u0024serde_json::private::Number":"5"}"#,
+            r#"{"$\u0073erde_json::private::x":1.5}"#,
+        ] {
+            assert!(reserved_key(text).is_some_and(|key| key.starts_with("$serde_json::private::")), "{text}");
+            assert!(value(text).unwrap_err().message.contains("is reserved"), "{text}");
+        }
+        for text in [r#"{"a":"$serde_json::private::Number","b":1.5e300}"#, r#"{"$serde_json":-7,"\u00e9":[1]}"#] {
+            assert_eq!(reserved_key(text), None, "{text}");
+            assert!(value(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{AskedField, FieldFault, answer_schema, literal_faults, read_answer};
-use crate::language::form::FormField;
+use super::{AskedField, FieldFault, FormAsks, answer_schema, literal_faults, read_answer};
+use crate::language::form::{Form, FormField};
+use crate::program::reference::Scope;
 use crate::program::schema::Schema;
+use crate::program::timetable::zone;
 
 /// A field that is asked for.
 fn field(written: Value) -> AskedField {
@@ -230,4 +232,33 @@ fn bounds_and_defaults_that_are_written_out_are_judged() {
         faults(json!({ "name": "a", "type": "choice", "choices": ["x"], "default": "y" })),
         ["default: its `default` is not taken: \"y\" is none of the choices: x"]
     );
+}
+
+#[test]
+fn today_is_the_day_in_the_time_zone_and_another_moment_has_its_date_as_it_is_written() {
+    let form: Form = serde_json::from_value(json!({ "question": "When?", "fields": [
+        { "name": "day", "type": "date", "min": "@now", "default": "@now" },
+        { "name": "other", "type": "date", "min": "@input.at" }] }))
+    .unwrap();
+    let Some(FormAsks::Fields(form)) = FormAsks::of(&form) else { panic!("it has fields") };
+    let input = json!({ "at": "2026-07-01T23:30:00-05:00" });
+    let scope = Scope {
+        arguments: &json!({ "input": input }),
+        input: &input,
+        lists: None,
+        files: None,
+        now: "2026-11-29T23:40:00.000Z",
+        run_id: "RUN",
+        context: &[],
+        extra: &[],
+        reads_fences: false,
+        secrets: None,
+    };
+    let (auckland, denver) = (zone("Pacific/Auckland").unwrap(), zone("America/Denver").unwrap());
+    for (zone, today) in [(None, "2026-11-29"), (Some(&auckland), "2026-11-30"), (Some(&denver), "2026-11-29")] {
+        let asked = form.asked(&scope, zone).unwrap_or_else(|_| panic!("it can be asked"));
+        let [day, other] = asked.fields.as_slice() else { panic!("two fields") };
+        assert_eq!((&day.min, &day.default), (&Some(json!(today)), &Some(json!(today))));
+        assert_eq!(other.min, Some(json!("2026-07-01")));
+    }
 }

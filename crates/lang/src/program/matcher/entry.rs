@@ -3,10 +3,10 @@
 use jiff::civil::{Date, date};
 use serde_json::{Map, Value};
 
-use super::settings::{AMOUNT_PLACES, MatchSettings};
+use super::settings::MatchSettings;
 use crate::program::canonical;
 use crate::program::exact_text::{date_of, number_of};
-use crate::syntax::decimal::Decimal;
+use crate::syntax::decimal::{Decimal, MAX_UNIT_DIGITS};
 
 /// The field of an amount.
 pub(crate) const AMOUNT: &str = "amount";
@@ -26,7 +26,7 @@ pub(crate) const MAX_PAIR_DEPTH: usize = 8;
 pub(super) struct EntryFacts {
     /// The canonical text of the values of its `matchOn` fields; none when it lacks one.
     pub key: Option<String>,
-    /// Its amount, in units of 10^-[`AMOUNT_PLACES`].
+    /// Its amount, in units of the places that all amounts have.
     pub amount: Option<i128>,
     /// Its date, as a number of days.
     pub day: Option<i64>,
@@ -50,13 +50,13 @@ pub(super) struct EntryDistance {
 }
 
 impl EntryFacts {
-    pub(super) fn of(entry: &Value, settings: &MatchSettings) -> Self {
+    pub(super) fn of(entry: &Value, settings: &MatchSettings, places: u8) -> Self {
         let field = |name: &str| field(entry, 0, &|members| members.get(name));
         let keys: Option<Vec<Value>> = settings.match_on.iter().map(|name| field(name).cloned()).collect();
         let description = settings.text.as_ref().and_then(|text| field(&text.field)?.as_str());
         Self {
             key: keys.filter(|keys| !keys.is_empty()).map(|keys| canonical::spelling(&Value::Array(keys))),
-            amount: field(AMOUNT).and_then(amount),
+            amount: field(AMOUNT).and_then(|value| units(value, places)),
             day: field(DATE).or_else(|| self::field(entry, 0, &lone_date)).and_then(day),
             text: description.map(ComparedText::of),
         }
@@ -122,18 +122,56 @@ fn lone_date(members: &Map<String, Value>) -> Option<&Value> {
 }
 
 /// An amount: a number, or a text that is a JSON number.
-fn amount(value: &Value) -> Option<i128> {
-    let units = match value {
-        Value::Number(number) => units(number.as_str())?,
-        Value::String(text) => units(number_of(text)?.as_str())?,
-        _ => return None,
-    };
-    Some(units)
+fn amount(value: &Value) -> Option<Decimal> {
+    match value {
+        Value::Number(number) => Decimal::read(number.as_str()),
+        Value::String(text) => Decimal::read(number_of(text)?.as_str()),
+        _ => None,
+    }
 }
 
-fn units(number: &str) -> Option<i128> {
-    let units = Decimal::read(number)?.units(AMOUNT_PLACES)?;
+fn units(value: &Value, places: u8) -> Option<i128> {
+    let units = amount(value)?.units(places)?;
     units.is_exact.then_some(units.count)
+}
+
+/// The places after the point that the amounts of two lists are counted in: `most`, or fewer where all of them have fewer and one is
+/// so large that it needs the digits.
+pub(super) fn amount_places(lists: [&[Value]; 2], most: u8) -> u8 {
+    let (mut whole, mut fraction) = (0, 0);
+    for entry in lists.into_iter().flatten() {
+        if let Some(digits) = value_of(entry, AMOUNT).and_then(amount).map(|amount| amount.places()) {
+            whole = whole.max(digits.whole);
+            if digits.fraction <= i64::from(most) {
+                fraction = fraction.max(digits.fraction);
+            }
+        }
+    }
+    let free = MAX_UNIT_DIGITS.saturating_sub(whole);
+    if free < fraction { most } else { u8::try_from(free).unwrap_or_default().min(most) }
+}
+
+/// What is no amount, of entries none of which has one.
+pub(super) fn no_amount(list: &[Value]) -> Option<&Value> {
+    none_read(list.iter().filter_map(|entry| value_of(entry, AMOUNT)), |value| amount(value).is_some())
+}
+
+/// What is no date, of entries none of which has one.
+pub(super) fn no_date(list: &[Value]) -> Option<&Value> {
+    let date = |entry| value_of(entry, DATE).or_else(|| field(entry, 0, &named_date));
+    none_read(list.iter().filter_map(date), |value| day(value).is_some())
+}
+
+/// The first field with a value whose name says that it is a date.
+fn named_date(members: &Map<String, Value>) -> Option<&Value> {
+    members.iter().find(|(name, value)| is_date_name(name) && !value.is_null()).map(|(_, value)| value)
+}
+
+/// The first of some values, where none is read.
+fn none_read<'v>(values: impl Iterator<Item = &'v Value>, is_read: impl Fn(&Value) -> bool) -> Option<&'v Value> {
+    let mut values = values.peekable();
+    let first = values.peek().copied()?;
+    values.all(|value| !is_read(value)).then_some(first)
 }
 
 /// The day of a date, or of a moment as it is written.

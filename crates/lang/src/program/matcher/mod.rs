@@ -17,7 +17,8 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use self::entry::EntryFacts;
+use self::entry::{EntryFacts, amount_places, no_amount, no_date};
+use self::settings::AMOUNT_PLACES;
 use crate::program::json_length::json_bytes;
 use crate::program::value_kind::value_kind;
 
@@ -25,6 +26,9 @@ use crate::program::value_kind::value_kind;
 pub const MAX_PAIRS: usize = 2_000_000;
 /// The most steps that the comparisons of texts take: each takes the product of their lengths.
 const MAX_TEXT_STEPS: u64 = if cfg!(test) { 40_000_000 } else { 400_000_000 };
+
+/// The most characters of a value in a sentence.
+const MAX_SHOWN_CHARACTERS: usize = 60;
 
 /// Which entries belong together, by their positions in the two lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -88,6 +92,18 @@ pub enum MatchFault {
         /// What it is on the right.
         right: String,
     },
+    /// No entry has a partner, because none of a list has an amount, or a date, that can be read.
+    #[error("nothing matches, because no entry on the {side} has {wanted} in `{field}`: the first one has {shown}")]
+    Unread {
+        /// The list: `left` or `right`.
+        side: &'static str,
+        /// The field.
+        field: &'static str,
+        /// What it must be.
+        wanted: &'static str,
+        /// What the first entry has there.
+        shown: String,
+    },
 }
 
 /// Finds which entries of two lists belong together. Of all pairs that the settings allow, the one nearest in amount is
@@ -96,10 +112,12 @@ pub enum MatchFault {
 /// # Errors
 /// When the lists take too much work.
 pub fn match_lists(settings: &MatchSettings, left: &[Value], right: &[Value]) -> Result<MatchedLists, MatchTooLarge> {
+    let places = amount_places([left, right], AMOUNT_PLACES);
     let lists = ComparedLists {
         settings,
-        left: left.iter().map(|entry| EntryFacts::of(entry, settings)).collect(),
-        right: right.iter().map(|entry| EntryFacts::of(entry, settings)).collect(),
+        left: left.iter().map(|entry| EntryFacts::of(entry, settings, places)).collect(),
+        right: right.iter().map(|entry| EntryFacts::of(entry, settings, places)).collect(),
+        scale: 10_u128.saturating_pow(u32::from(AMOUNT_PLACES.saturating_sub(places))),
     };
     let (of_left, of_right) = (by_key(&lists.left), by_key(&lists.right));
     let groups = lists.groups(&of_left, &of_right);
@@ -142,6 +160,23 @@ pub fn unequal_types(settings: &MatchSettings, left: &[Value], right: &[Value]) 
             left: one.join(" or "),
             right: other.join(" or "),
         })
+    })
+}
+
+/// A list none of whose entries has an amount, or a date, that can be read, where a pair needs one. What lacks the field does not
+/// count.
+pub fn unread(settings: &MatchSettings, left: &[Value], right: &[Value]) -> Option<MatchFault> {
+    let fault = |side, field, wanted, value: &Value| {
+        let shown = value.to_string();
+        let cut = shown.char_indices().nth(MAX_SHOWN_CHARACTERS).and_then(|(at, _)| shown.get(..at));
+        let shown = cut.map_or_else(|| shown.clone(), |cut| format!("{cut}..."));
+        MatchFault::Unread { side, field, wanted, shown }
+    };
+    [("left", left), ("right", right)].into_iter().find_map(|(side, list)| {
+        let amount = no_amount(list).filter(|_| settings.compares_amounts());
+        let amount = amount.map(|value| fault(side, AMOUNT, "a number", value));
+        let date = || no_date(list).filter(|_| settings.compares_dates());
+        amount.or_else(|| date().map(|value| fault(side, DATE, "a date, written `2026-12-31`,", value)))
     })
 }
 
@@ -191,6 +226,8 @@ struct ComparedLists<'a> {
     settings: &'a MatchSettings,
     left: Vec<EntryFacts>,
     right: Vec<EntryFacts>,
+    /// How many units of a tolerance one unit of the amounts is.
+    scale: u128,
 }
 
 /// The entries of both lists whose `matchOn` fields are equal, by their positions.
@@ -244,7 +281,7 @@ impl ComparedLists<'_> {
         for left in group.left {
             for right in group.right {
                 let (Some(one), Some(other)) = (self.left.get(*left), self.right.get(*right)) else { continue };
-                if self.settings.allow(one, other, text_steps)? {
+                if self.settings.allow(one, other, self.scale, text_steps)? {
                     candidates.push(MatchedPair { left: *left, right: *right });
                 }
             }

@@ -79,14 +79,25 @@ impl MatchSettings {
         Ok(Self { match_on, tolerance, days: written.date_window_days, text })
     }
 
-    /// Whether two entries whose keys are equal may be a pair.
+    /// Whether a pair needs two amounts.
+    pub(super) fn compares_amounts(&self) -> bool {
+        self.tolerance.is_some()
+    }
+
+    /// Whether a pair needs two dates.
+    pub(super) fn compares_dates(&self) -> bool {
+        self.days.is_some()
+    }
+
+    /// Whether two entries whose keys are equal may be a pair. `scale`: how many units of a tolerance one unit of their amounts is.
     pub(super) fn allow(
         &self,
         one: &EntryFacts,
         other: &EntryFacts,
+        scale: u128,
         text_steps: &mut u64,
     ) -> Result<bool, MatchTooLarge> {
-        if self.tolerance.as_ref().is_some_and(|tolerance| !tolerance.allows(one, other)) {
+        if self.tolerance.as_ref().is_some_and(|tolerance| !tolerance.allows(one, other, scale)) {
             return Ok(false);
         }
         let apart = |days: u64| f64::from(u32::try_from(days).unwrap_or(u32::MAX));
@@ -112,12 +123,12 @@ fn tolerance(number: f64, is_share: bool) -> Result<AmountTolerance, String> {
 
 impl AmountTolerance {
     /// What has no amount is not near to anything.
-    fn allows(&self, one: &EntryFacts, other: &EntryFacts) -> bool {
+    fn allows(&self, one: &EntryFacts, other: &EntryFacts, scale: u128) -> bool {
         let (Some(gap), Some(first), Some(second)) = (one.amount_gap(other), one.amount, other.amount) else {
             return false;
         };
         match self {
-            Self::Absolute(most) => gap <= *most,
+            Self::Absolute(most) => gap.saturating_mul(scale) <= *most,
             Self::Relative(share) => {
                 let larger = first.unsigned_abs().max(second.unsigned_abs());
                 BigUint::from(gap) * UNITS_OF_ONE <= BigUint::from(*share) * larger

@@ -5,7 +5,7 @@ use std::slice::from_ref;
 
 use serde_json::{Value, json};
 
-use super::{MAX_PAIRS, MatchSettings, MatchTooLarge, MatchedLists, match_lists};
+use super::{MAX_PAIRS, MatchSettings, MatchTooLarge, MatchedLists, match_lists, unread};
 
 pub(super) fn settings(written: Value) -> MatchSettings {
     MatchSettings::new(&serde_json::from_value(written).unwrap()).unwrap()
@@ -64,10 +64,36 @@ fn an_absolute_tolerance_is_exact_and_takes_amounts_that_are_texts() {
             && near(1e-30, json!(5), json!(5))
             && !near(1e-30, json!(5), json!("5.000000000000000001"))
     );
+    // Many digits before the point take those behind it, where no amount needs them.
+    let wei = "123456789012345678901";
+    assert!(near(0.0, json!(wei), json!(wei)) && !near(0.0, json!(wei), json!("123456789012345678902")));
+    assert!(near(1.0, json!(wei), json!("123456789012345678902.0")) && near(0.0, json!("1e35"), json!("1e35")));
+    assert!(
+        near(0.5, json!("123456789012345678901.5"), json!(wei))
+            && !near(0.4, json!("123456789012345678901.5"), json!(wei))
+    );
     // What is no amount is near to nothing.
     for odd in [json!("n/a"), json!(null), json!(true), json!([1]), json!("1e999"), json!("1e-19"), json!("")] {
         assert!(!near(1e300, odd.clone(), odd.clone()), "{odd}");
     }
+}
+
+#[test]
+fn a_list_without_a_readable_amount_or_date_is_named() {
+    let fault = |written: Value, left: Value, right: Value| {
+        let found = unread(&settings(written), left.as_array().unwrap(), right.as_array().unwrap());
+        found.map(|fault| fault.to_string())
+    };
+    let amounts = json!({"matchOn": ["id"], "tolerance": 0});
+    let good = json!([{"id": 1, "amount": "10.00", "date": "2026-12-31"}]);
+    let odd = json!([{"id": 1, "amount": null}, {"id": 2, "amount": "10,00", "paid_date": "31.12.2026"}]);
+    let why = "nothing matches, because no entry on the left has a number in `amount`: the first one has \"10,00\"";
+    assert_eq!(fault(amounts.clone(), odd.clone(), good.clone()).as_deref(), Some(why));
+    let days = fault(json!({"matchOn": ["id"], "dateWindowDays": 3}), good.clone(), odd.clone()).unwrap();
+    assert!(days.contains("on the right has a date") && days.ends_with("\"31.12.2026\""), "{days}");
+    assert_eq!(fault(json!({"matchOn": ["id"]}), odd.clone(), good.clone()), None);
+    assert_eq!(fault(amounts.clone(), json!([{"id": 1}]), good.clone()), None);
+    assert_eq!(fault(amounts, json!([{"amount": "x"}, {"amount": 7}]), good), None);
 }
 
 #[test]

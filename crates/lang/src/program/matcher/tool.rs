@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{MatchFault, MatchSettings, match_lists, unequal_types};
+use super::{MatchFault, MatchSettings, match_lists, unequal_types, unread};
 use crate::language::action::{MATCHER_SETTINGS, Matcher};
 use crate::program::json_length::json_bytes;
 use crate::program::reference::{Field, Scope, Unresolved};
@@ -137,9 +137,10 @@ impl MatcherCall {
         let (left, right) = (self.left.as_slice(), self.right.as_slice());
         let found = match_lists(&self.settings, left, right)?;
         if found.matched.is_empty()
-            && let Some(unequal) = unequal_types(&self.settings, left, right)
+            && let Some(fault) =
+                unequal_types(&self.settings, left, right).or_else(|| unread(&self.settings, left, right))
         {
-            return Err(unequal);
+            return Err(fault);
         }
         if let Some(most) = most {
             // What is between the lists: two braces, two commas, and the keys with their colons.

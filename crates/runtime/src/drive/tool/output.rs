@@ -25,7 +25,7 @@ pub(super) fn too_large() -> ToolFault {
 
 /// Converts bytes to a value: JSON when the type says so or when they are one object or array, with numbers as
 /// written; otherwise the text. JSON that is nested deeper than 128 levels stays a text. So does JSON with a
-/// duplicate key in an object, because its meaning is unclear; a line before the text names the key.
+/// duplicate key in an object, or one that is reserved, because its meaning is unclear; a line before the text names the key.
 ///
 /// # Errors
 /// When they are neither JSON nor text: in no charset that is read, or with a zero byte.
@@ -51,19 +51,24 @@ pub(super) fn value(bytes: &[u8], content_type: Option<&str>) -> Result<Value, T
     };
     let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
     if let Some(value) = read_json(&text, content_type) {
-        return Ok(match key_twice(&text, &value) {
-            Some(key) => {
-                Value::String(format!("[kept as text: the key {key:?} stands twice in an object of this JSON]\n{text}"))
-            }
-            None => value,
-        });
+        let why = match (file_value::reserved_key(&text), file_value::key_twice(&text, &value)) {
+            (Some(key), _) => file_value::reserved(&key),
+            (None, Some(key)) => format!("the key {key:?} stands twice in an object of this JSON"),
+            (None, None) => return Ok(value),
+        };
+        return Ok(Value::String(format!("[kept as text: {why}]\n{text}")));
     }
     Ok(Value::String(text))
 }
 
-/// The first key that occurs twice in an object of a text, which was read as `value`.
-pub(super) fn key_twice(text: &str, value: &Value) -> Option<String> {
-    file_value::key_twice(text, value)
+/// Why JSON of a database has no value: a key that is twice in an object, or one that no value may have. `value`: what was read.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) fn unclear_json(text: &str, value: &Value) -> Option<String> {
+    if let Some(key) = file_value::reserved_key(text) {
+        return Some(format!("has a key that is reserved, {key:?}: select it as text"));
+    }
+    let key = file_value::key_twice(text, value)?;
+    Some(format!("has the key {key:?} twice in an object, and JSON keeps one: select it as text"))
 }
 
 /// The JSON of a text: when the type says so or when it is one object or array.

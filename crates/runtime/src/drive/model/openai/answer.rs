@@ -213,7 +213,8 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     let choice = choices.drain(..).nth(first).ok_or(UnreadableReply::Missing("choices"))?;
     stop(peer, &mut whole, &choice)?;
     let mut content = choice.message.ok_or(UnreadableReply::Missing("message"))?;
-    if content.content.0.is_empty() && !content.refusal.0.is_empty() {
+    // What is beside a refusal is no answer, as in a stream.
+    if !content.refusal.0.is_empty() {
         whole.add(&content.refusal.0);
         whole.refused = true;
         return Ok(whole.in_one_answer(peer)?);

@@ -53,9 +53,12 @@ async fn a_cut_or_filtered_reply_says_so() {
     let finish = |finish| async move { read(openai, &openai_answer("\"x\"", finish)).await.unwrap().finish };
     assert_eq!(finish("\"length\"").await, Finish::Length);
     assert_eq!(finish("\"content_filter\"").await, Finish::Filtered);
-    let refused = r#"{"choices":[{"message":{"content":null,"refusal":"I can't."},"finish_reason":"stop"}]}"#;
-    let reply = read(openai, refused).await.unwrap();
-    assert_eq!((reply.text.as_str(), reply.finish, reply.usage), ("I can't.", Finish::Filtered, None));
+    for content in ["null", "\"{}\""] {
+        let message = format!(r#"{{"content":{content},"refusal":"I can't."}}"#);
+        let refused = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"stop"}}]}}"#);
+        let reply = read(openai, &refused).await.unwrap();
+        assert_eq!((reply.text.as_str(), reply.finish, reply.usage), ("I can't.", Finish::Filtered, None));
+    }
 }
 
 #[tokio::test]

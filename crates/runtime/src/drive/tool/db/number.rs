@@ -21,7 +21,6 @@ pub(super) fn digits(text: &str) -> Option<(String, i64)> {
 }
 
 /// A whole number as its digits, with its sign; none for one with a fraction, or with more than 40 digits.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) fn whole(text: &str) -> Option<String> {
     const MAX_DIGITS: usize = 40;
     let (digits, exponent) = digits(text)?;

@@ -79,10 +79,7 @@ fn decimal(text: &str) -> Result<Value, String> {
 /// JSON with its digits as they are written.
 fn json(text: &str) -> Result<Value, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("is JSON that can't be read: {error}"))?;
-    match output::key_twice(text, &value) {
-        Some(key) => Err(format!("has the key {key:?} twice in an object, and JSON keeps one: select it as text")),
-        None => Ok(value),
-    }
+    output::unclear_json(text, &value).map_or(Ok(value), Err)
 }
 
 /// The last bits of some bytes.

@@ -284,10 +284,7 @@ fn interval(months: i32, days: i32, us: i64) -> String {
 /// JSON with its digits as they are written.
 fn json(text: &str) -> Result<Value, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("is JSON that can't be read: {error}"))?;
-    match output::key_twice(text, &value) {
-        Some(key) => Err(format!("has the key {key:?} twice in an object, and JSON keeps one: select it as text")),
-        None => Ok(value),
-    }
+    output::unclear_json(text, &value).map_or(Ok(value), Err)
 }
 
 fn bits(fields: &mut Fields<'_>) -> Result<Value, String> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::open::sql_fault;
 use super::query::rows;
-use super::value::to_sql;
+use super::value::{ColumnAffinity, to_column};
 use crate::drive::tool::db::rows::RowLimit;
 use crate::drive::tool::output::fault;
 use loopctl_engine::event::ToolFault;
@@ -19,7 +19,7 @@ const MAX_NAMES: usize = 1_000;
 const NAMES: &str = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
      AND (?1 IS NULL OR name = ?1 COLLATE NOCASE) LIMIT 1000";
 /// The columns of a table, without the hidden ones of virtual tables.
-const COLUMNS: &str = "SELECT name FROM pragma_table_xinfo(?1) WHERE hidden <> 1";
+const COLUMNS: &str = "SELECT name, type FROM pragma_table_xinfo(?1) WHERE hidden <> 1";
 
 /// Makes a request: `{"rows", "row_count"}` for one that reads, bounded as those of a query; else `{"changes"}`.
 ///
@@ -70,13 +70,20 @@ pub(super) fn run(request: &TableRequest, limit: RowLimit, connection: &Connecti
 /// A table of the database.
 struct KnownTable {
     name: String,
-    columns: Vec<String>,
+    columns: Vec<KnownColumn>,
+}
+
+/// A column of it.
+struct KnownColumn {
+    name: String,
+    affinity: ColumnAffinity,
 }
 
 /// A column of the table, with its value.
 struct BoundColumn<'r> {
     name: &'r str,
     value: &'r Value,
+    affinity: ColumnAffinity,
 }
 
 impl KnownTable {
@@ -94,7 +101,12 @@ impl KnownTable {
             });
             return Err(unknown("table", &request.table, &known));
         };
-        let columns = names(COLUMNS, Some(&name))?;
+        let mut statement = prepare(connection, COLUMNS)?;
+        let columns = statement.query_map([&name], |row| {
+            let declared: Option<String> = row.get(1)?;
+            Ok(KnownColumn { name: row.get(0)?, affinity: ColumnAffinity::of(&declared.unwrap_or_default()) })
+        });
+        let columns = columns.and_then(Iterator::collect).map_err(|error| sql_fault(&error))?;
         Ok(Self { name, columns })
     }
 
@@ -102,13 +114,16 @@ impl KnownTable {
     fn columns<'r>(&'r self, written: &'r [ColumnValue]) -> Result<Vec<BoundColumn<'r>>, ToolFault> {
         let mut found: Vec<BoundColumn<'r>> = Vec::with_capacity(written.len());
         for ColumnValue { column, value } in written {
-            let Some(name) = self.columns.iter().find(|name| name.eq_ignore_ascii_case(column)) else {
-                return Err(unknown("column", column, &self.columns));
+            let Some(KnownColumn { name, affinity }) =
+                self.columns.iter().find(|known| known.name.eq_ignore_ascii_case(column))
+            else {
+                let known: Vec<String> = self.columns.iter().map(|known| known.name.clone()).collect();
+                return Err(unknown("column", column, &known));
             };
             if found.iter().any(|found| found.name == name) {
                 return Err(fault(format!("database: the column `{name}` is named twice"), ""));
             }
-            found.push(BoundColumn { name, value });
+            found.push(BoundColumn { name, value, affinity: *affinity });
         }
         Ok(found)
     }
@@ -172,7 +187,7 @@ fn prepare<'c>(connection: &'c Connection, sql: &str) -> Result<Statement<'c>, T
 
 fn bind(statement: &mut Statement<'_>, lists: [&[BoundColumn<'_>]; 2]) -> Result<(), ToolFault> {
     for (at, column) in lists.into_iter().flatten().enumerate() {
-        let value = to_sql(column.value)
+        let value = to_column(column.value, column.affinity)
             .map_err(|why| fault(format!("database: value of `{}` can't be kept", column.name), why))?;
         statement.raw_bind_parameter(at + 1, value).map_err(|error| sql_fault(&error))?;
     }

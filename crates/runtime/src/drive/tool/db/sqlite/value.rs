@@ -5,8 +5,9 @@ use base64::prelude::BASE64_STANDARD;
 use rusqlite::types::{Value as Sql, ValueRef};
 use serde_json::{Number, Value, json};
 
-use crate::drive::tool::db::number::digits;
+use crate::drive::tool::db::number::{digits, whole};
 use crate::drive::tool::db::rows;
+use loopctl_lang::program::exact_text::number_of;
 
 /// A value as SQLite keeps it: booleans as 0 and 1, arrays and objects as JSON text.
 ///
@@ -22,18 +23,84 @@ pub(super) fn to_sql(value: &Value) -> Result<Sql, String> {
     })
 }
 
+/// What a column makes of the values in it, by its declared type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ColumnAffinity {
+    /// A text that looks like a number becomes one.
+    Numeric,
+    /// All numbers become floats.
+    Real,
+    /// All numbers become texts.
+    Text,
+    /// It keeps each value as it is.
+    Open,
+}
+
+impl ColumnAffinity {
+    /// By the rules of SQLite: <https://www.sqlite.org/datatype3.html#determination_of_column_affinity>.
+    pub(super) fn of(declared: &str) -> Self {
+        let declared = declared.to_ascii_uppercase();
+        let has = |words: &[&str]| words.iter().any(|word| declared.contains(word));
+        match () {
+            () if has(&["INT"]) => Self::Numeric,
+            () if has(&["CHAR", "CLOB", "TEXT"]) => Self::Text,
+            // A strict table keeps each value of `ANY` as it is.
+            () if has(&["BLOB"]) || declared.is_empty() || declared == "ANY" => Self::Open,
+            () if has(&["REAL", "FLOA", "DOUB"]) => Self::Real,
+            () => Self::Numeric,
+        }
+    }
+}
+
+/// A value for a column, so that it is there what it is here: SQLite would read the text `007` as 7, and round what it reads.
+///
+/// # Errors
+/// For a number that SQLite would round, and for a text that it would read as a number and that is none.
+pub(super) fn to_column(value: &Value, affinity: ColumnAffinity) -> Result<Sql, String> {
+    let to_number = |number: &Number| match (affinity, number_to_sql(number)?) {
+        (ColumnAffinity::Real, Sql::Integer(_)) => real_to_sql(&number.to_string()),
+        (_, sql) => Ok(sql),
+    };
+    match (value, affinity) {
+        (Value::Number(number), ColumnAffinity::Text) => match whole(&number.to_string()) {
+            Some(digits) => Ok(Sql::Text(digits)),
+            None => number_to_sql(number),
+        },
+        (Value::Number(number), _) => to_number(number),
+        (Value::String(text), ColumnAffinity::Numeric | ColumnAffinity::Real) => match number_of(text) {
+            Some(number) => to_number(&number),
+            None if is_read_as_number(text) => Err(format!("the column has numbers, and the text {text:?} is none")),
+            None => to_sql(value),
+        },
+        _ => to_sql(value),
+    }
+}
+
+/// Whether SQLite reads a text as a number where a column has numbers.
+fn is_read_as_number(text: &str) -> bool {
+    let bare = text.trim_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
+    let has_digits = bare.bytes().any(|byte| byte.is_ascii_digit());
+    let is_plain = bare.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
+    has_digits && is_plain && bare.parse::<f64>().is_ok()
+}
+
 fn number_to_sql(number: &Number) -> Result<Sql, String> {
     let text = number.to_string();
     if let Ok(integer) = text.parse::<i64>() {
         return Ok(Sql::Integer(integer));
     }
+    if text.contains(['.', 'e', 'E']) { real_to_sql(&text) } else { Err(too_long(&text)) }
+}
+
+fn too_long(text: &str) -> String {
     let shown: String = text.chars().take(40).collect();
-    let refused = || format!("the number {shown} has more digits than the database keeps");
-    if !text.contains(['.', 'e', 'E']) {
-        return Err(refused());
-    }
-    let real: f64 = text.parse().map_err(|_| refused())?;
-    if real.is_finite() && digits(&format!("{real:e}")) == digits(&text) { Ok(Sql::Real(real)) } else { Err(refused()) }
+    format!("the number {shown} has more digits than the database keeps")
+}
+
+fn real_to_sql(text: &str) -> Result<Sql, String> {
+    let real = text.parse::<f64>().ok().filter(|real| real.is_finite());
+    let real = real.filter(|real| digits(&format!("{real:e}")) == digits(text));
+    real.map(Sql::Real).ok_or_else(|| too_long(text))
 }
 
 /// How many bytes a value takes as JSON, at most: known before it is made.
