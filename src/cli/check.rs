@@ -4,6 +4,7 @@ mod fixes;
 mod survey;
 mod token_loops;
 mod unused_targets;
+mod webhook_clashes;
 
 use std::path::{Path, PathBuf};
 

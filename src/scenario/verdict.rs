@@ -1,5 +1,6 @@
 //! The verdict on a scenario: plays it, and gathers everything that does not hold.
 
+mod delivered;
 mod live;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,7 +149,7 @@ impl<'a> StagedScenario<'a> {
             run_id,
             root: &self.set.loaded.root,
             plan: StagePlan { script, models: self.models.clone(), faults: calls, failures, recorded, is_live: false },
-            input: self.scenario.input.clone().map(Value::Object).or_else(|| Some(self.recording?.input.clone())),
+            input: self.delivered_input().or_else(|| Some(self.recording?.input.clone())),
             start_ms: moment_ms(now),
             decisions: &self.decisions,
             crash: None,
@@ -160,6 +161,9 @@ impl<'a> StagedScenario<'a> {
     /// Plays it, and judges what came of it.
     pub fn test(&self, options: &TestOptions) -> ScenarioVerdict {
         let at = self.at();
+        if let Some(verdict) = self.undelivered() {
+            return verdict;
+        }
         let listed = match &self.scenario.faults {
             Some(FaultPlan::Listed(faults)) => FaultSet::listed(faults),
             _ => FaultSet::default(),

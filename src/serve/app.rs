@@ -165,6 +165,7 @@ fn metric_names(folder: &Folder, authorizer: &Authorizer) -> MetricNames {
         loops: LabelValues::new(folder.loops.keys().cloned()),
         tools: LabelValues::new(tools),
         models: LabelValues::new(models),
+        webhooks: LabelValues::new(folder.hooks.keys().cloned()),
         orgs: LabelValues::new(authorizer.starters().into_iter().filter_map(|owner| owner.org)),
     }
 }

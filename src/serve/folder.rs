@@ -39,6 +39,8 @@ pub struct Folder {
     pub source: Option<Source>,
     /// The loops and workflows by name.
     pub loops: BTreeMap<String, ServedLoop>,
+    /// The workflows with a webhook, by the name of the webhook.
+    pub hooks: BTreeMap<String, Vec<String>>,
     /// Of the texts of the project file and of all documents, wherever the folder is: servers of one store compare it.
     pub digest: String,
     neighbours: Arc<Neighbours>,
@@ -103,6 +105,7 @@ impl Folder {
             place: std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
             source: gathered.texts.project,
             loops: BTreeMap::new(),
+            hooks: BTreeMap::new(),
             digest: String::new(),
             neighbours,
         };
@@ -127,8 +130,29 @@ impl Folder {
                 }
             }
         }
+        folder.hooks = folder.hooked()?;
         folder.digest = folder.texts_digest();
         if faults.diagnostics.is_empty() { Ok(folder) } else { Err(FolderError::Document(faults)) }
+    }
+
+    /// The workflows by their webhooks. Those of one name are verified in the same way.
+    fn hooked(&self) -> Result<BTreeMap<String, Vec<String>>, FolderError> {
+        let mut hooks: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let webhook = |offered: &'_ ServedLoop| Some(offered.program.as_flow()?.webhook.as_ref()?.name.clone());
+        for (name, offered) in &self.loops {
+            let Some(hook) = webhook(offered) else { continue };
+            let workflows = hooks.entry(hook.clone()).or_default();
+            let first = workflows.first().and_then(|first| self.loops.get(first));
+            if first.is_some_and(|first| !is_verified_alike(first, offered)) {
+                return Err(FolderError::Refused(format!(
+                    "the workflows `{}` and `{name}` have the webhook `{hook}`, and say differently how it is verified; give one \
+                     of them another `name` in `trigger.webhook`",
+                    workflows.first().map_or("", String::as_str)
+                )));
+            }
+            workflows.push(name.clone());
+        }
+        Ok(hooks)
     }
 
     fn texts_digest(&self) -> String {
@@ -186,6 +210,14 @@ impl Folder {
         }
         load::load_texts(&texts, self.root.clone())
     }
+}
+
+/// Whether the webhooks of both have the same secrets, of the same project, and signatures of one kind.
+fn is_verified_alike(one: &ServedLoop, other: &ServedLoop) -> bool {
+    let alike = one.program.as_flow().zip(other.program.as_flow()).is_some_and(|(one, other)| {
+        one.webhook.as_ref().zip(other.webhook.as_ref()).is_some_and(|(one, other)| one.is_verified_as(other))
+    });
+    alike && one.root == other.root
 }
 
 fn settings(source: &Source) -> Result<Arc<Project>, FolderError> {

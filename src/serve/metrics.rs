@@ -57,6 +57,8 @@ pub struct MetricNames {
     pub models: LabelValues,
     /// The organisations that have tokens.
     pub orgs: LabelValues,
+    /// The webhooks of its workflows.
+    pub webhooks: LabelValues,
 }
 
 /// The counters since the start of the server.
@@ -84,6 +86,7 @@ pub struct Metrics {
     store: SeriesFamily<Histogram>,
     posts: SeriesFamily<Counter>,
     given_up: Counter,
+    deliveries: SeriesFamily<Counter>,
     refused: Family<Labels, Counter>,
     driven: Gauge,
     queued: Gauge,
@@ -145,6 +148,7 @@ impl Metrics {
             store: SeriesFamily::new(short_histogram),
             posts: counters(),
             given_up: Counter::default(),
+            deliveries: counters(),
             refused: Family::default(),
             driven: Gauge::default(),
             queued: Gauge::default(),
@@ -209,6 +213,8 @@ impl Metrics {
         to.register("reload_failed", help, self.reload_failed.clone());
         to.register("callback_posts", "Posts of pauses and results, by outcome", self.posts.family());
         to.register("callbacks_given_up", "Callbacks of which all tries failed", self.given_up.clone());
+        let help = "Deliveries to webhooks, by webhook and outcome, each workflow on its own";
+        to.register("webhook_deliveries", help, self.deliveries.family());
         let help = "How long the store took to make an event durable (append), and to answer (claim, look)";
         to.register("store_seconds", help, self.store.family());
     }
@@ -261,6 +267,13 @@ impl Metrics {
     /// A pause or a result was posted, with this outcome: a word of this program.
     pub fn posted(&self, outcome: &'static str) {
         self.posts.get(vec![("outcome", outcome.to_owned())], &[]).inc();
+    }
+
+    /// A delivery came to a webhook of the folder, or to a name that none has, with this outcome: a word of this program.
+    pub fn delivered(&self, webhook: Option<&str>, outcome: &'static str) {
+        let webhook = webhook.map_or(OTHER, |webhook| self.names.webhooks.of(webhook));
+        let labels = vec![("webhook", webhook.to_owned()), ("outcome", outcome.to_owned())];
+        self.deliveries.get(labels, &["webhook"]).inc();
     }
 
     /// All tries of a callback failed.

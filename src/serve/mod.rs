@@ -37,6 +37,7 @@ mod step_reader;
 pub mod switches;
 mod token_notices;
 pub(crate) mod view;
+mod webhook;
 mod worker_folders;
 
 pub use folder::{Folder, FolderError};

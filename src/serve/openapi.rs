@@ -12,7 +12,7 @@ use super::route::{
     AcceptedRun, AgentsQuery, AnswerRequest, ApprovalRequest, ApprovalsRequest, ApprovalsResult, AuditList, AuditQuery,
     BulkRequest, BulkResult, CancelQuery, DocumentDifference, EventRequest, EventsQuery, LoopList, LoopRequest,
     ReleaseRequest, ReleasedRuns, RerunRequest, ResumeRequest, RetryRequest, StatusQuery, SwitchRequest, SwitchedLoop,
-    TakenEvent, UsageQuery, WorkerList, WorkflowOutline, WorkflowRequest, WorkflowStatus,
+    TakenDelivery, TakenEvent, UsageQuery, WorkerList, WorkflowOutline, WorkflowRequest, WorkflowStatus,
 };
 use super::step_reader::StepsQuery;
 use super::view::{Accepted, AgentList, AgentStatus};
@@ -232,6 +232,7 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
         json!({ "202": writer.json::<TakenEvent>("The event is kept, and given to the runs that wait for it") });
     let event = writer.operation("Send an event that runs wait for", &[], Some(body), answers);
     paths.insert("/events".to_owned(), json!({ "post": event }));
+    webhook(writer, paths);
     let parameters = with_id([writer.query::<WaitQuery>(), vec![idempotency_key()]].concat());
     let (body, answers) = (writer.request::<RerunRequest>(), writer.waited());
     let rerun = writer.operation("Start a new run with the input of a run", &parameters, Some(body), answers);
@@ -257,6 +258,21 @@ fn answer(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     put(&mut shown, "responses", page);
     put(&mut shown, "security", json!([]));
     paths.insert("/agents/{id}/answer".to_owned(), json!({ "get": shown, "post": answer }));
+}
+
+/// What other services deliver.
+fn webhook(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
+    let body = json!({ "required": true, "content": {
+        "application/json": { "schema": { "description": "What the service sends" } },
+        "application/x-www-form-urlencoded": { "schema": { "type": "object" } } } });
+    let answers = json!({ "202": writer.json::<TakenDelivery>("Each run is in the store"),
+        "200": { "description": "The service tried the address, or is Slack and sent a form" } });
+    let summary =
+        "Deliver something to the workflows with a webhook of this name; the signature is the only credential";
+    let mut delivery = writer.operation(summary, &[in_path("name", "The name of the webhook")], None, answers);
+    put(&mut delivery, "requestBody", body);
+    put(&mut delivery, "security", json!([]));
+    paths.insert("/hooks/{name}".to_owned(), json!({ "post": delivery }));
 }
 
 /// The routes by Hyphen's names for workflows.

@@ -309,7 +309,14 @@ impl RunStore {
 
 /// What the loops of a folder need and can't be read: see [`Engine::missing`].
 pub fn missing(served: &LiveFolder) -> Vec<MissingRequirement> {
-    let of = |offered: &ServedLoop| Some(served.engine(&offered.root)?.missing(&offered.program, None));
+    let of = |offered: &ServedLoop| {
+        let engine = served.engine(&offered.root)?;
+        let mut missing = engine.missing(&offered.program, None);
+        if let Some(webhook) = offered.program.as_flow().and_then(|flow| flow.webhook.as_ref()) {
+            missing.extend(engine.missing_secrets(&webhook.secrets, &webhook.said()));
+        }
+        Some(missing)
+    };
     let missing: BTreeSet<_> = served.folder.loops.values().filter_map(of).flatten().collect();
     missing.into_iter().collect()
 }

@@ -89,14 +89,43 @@ impl StartKey {
                 "`Idempotency-Key` comes once, with 1 to 255 letters, digits and signs from ! to ~, and blanks between them",
             ));
         };
+        Ok(Some(Self::of_parts(&["loopctl idempotency key", org.unwrap_or_default(), &key])))
+    }
+
+    /// The key of the run of a workflow that a delivery starts: the same delivery is the same run, whatever the mapping of its
+    /// input says by now.
+    pub fn of_delivery(org: Option<&str>, webhook: &str, workflow: &str, delivery: &str) -> Self {
+        Self::of_parts(&["loopctl webhook delivery", org.unwrap_or_default(), webhook, workflow, delivery])
+    }
+
+    fn of_parts(parts: &[&str]) -> Self {
         let mut hash = digest::Context::new(&digest::SHA256);
-        for part in ["loopctl idempotency key", org.unwrap_or_default(), &key] {
+        for part in parts {
             hash.update(&part.len().to_le_bytes());
             hash.update(part.as_bytes());
         }
         let mut bytes = [0; 16];
         bytes.iter_mut().zip(hash.finish().as_ref()).for_each(|(to, from)| *to = *from);
-        Ok(Some(Self(uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string())))
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string())
+    }
+
+    /// The key as the store has it.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// The start of a workflow of the folder for a delivery.
+    pub fn start_of(self, workflow: &str) -> Start {
+        let request = StartRequest::Named(workflow.to_owned()).spelled();
+        let identity =
+            Sha256::of_parts(|part| [request.as_str(), "\0", &self.0].into_iter().for_each(part)).to_string();
+        Start {
+            run_id: Some(run_id::of_key(workflow, &self.0)),
+            request: Some(request),
+            identity: Some(identity),
+            key: Some(self.0),
+            ..Start::default()
+        }
     }
 
     /// Completes a start by what its request says, and finds the run that exists for its key.

@@ -62,6 +62,7 @@ pub(super) fn begin(program: &LoopProgram, state: &mut LoopState, started: Start
         caller: started.caller,
         previous_run_id: started.previous.map(|previous| previous.run_id.into_boxed_str()),
         rerun_of: started.rerun_of.map(String::into_boxed_str),
+        delivery: started.delivery.map(Box::new),
         fork: None,
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
         callback_rights: started.callback_rights,

@@ -149,6 +149,9 @@ pub struct Started {
     /// The run and the call that started it, when it is a run of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_by: Option<ParentCall>,
+    /// The delivery that started it, when a webhook did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<WebhookDelivery>,
     /// What that run had left to spend: a second bound besides the `budget` of the document.
     #[serde(default, skip_serializing_if = "Allowance::is_none")]
     pub bound: Allowance,
@@ -224,6 +227,15 @@ pub struct ReadFile {
     pub form: Option<TableForm>,
     /// Its text.
     pub text: Blob,
+}
+
+/// A delivery of another service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WebhookDelivery {
+    /// The name of the webhook.
+    pub name: String,
+    /// The id of the delivery, as the service gave it; the digest of what it signed, where it gave none.
+    pub delivery: String,
 }
 
 /// The call that started a sub-run.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::event::{Allowance, DecisionRights, ForkPoint, ModelFacts, ParentCall};
+use super::event::{Allowance, DecisionRights, ForkPoint, ModelFacts, ParentCall, WebhookDelivery};
 use jiff::tz::TimeZone;
 use loopctl_lang::language::react::CallOrder;
 use loopctl_lang::program::ProgramHead;
@@ -51,6 +51,8 @@ pub struct RunHeader {
     pub fork: Option<ForkPoint>,
     /// The run that started it without waiting for it.
     pub started_by: Option<Box<str>>,
+    /// The delivery that started it, when a webhook did.
+    pub delivery: Option<Box<WebhookDelivery>>,
     /// The values of the files of the project that it reads, by `doc:NAME`.
     pub files: Arc<FileValues>,
     /// What the receiver of its callbacks may decide about; none when it may not decide.

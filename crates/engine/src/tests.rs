@@ -51,6 +51,7 @@ pub(super) fn started() -> EventKind {
         memory: std::collections::BTreeMap::new(),
         previous: None,
         rerun_of: None,
+        delivery: None,
         fork: None,
         started_by: None,
         read: Vec::new(),

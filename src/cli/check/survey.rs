@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde::Deserialize as _;
 
 use crate::check::{ScriptedLoops, script_calls};
-use crate::cli::check::{token_loops, unused_targets};
+use crate::cli::check::{token_loops, unused_targets, webhook_clashes};
 use crate::cli::found_documents::{ReadTarget, read_all};
 use crate::cli::report::Tally;
 use crate::cli::worker_threads::each;
@@ -155,6 +155,8 @@ impl Survey {
         // A loop that can't be compiled has a name that is not known.
         let names: Option<BTreeSet<String>> = looped.map(|judged| judged.name.clone()).collect();
         let targets: BTreeSet<String> = judged.iter().flat_map(|judged| judged.targets.iter().cloned()).collect();
+        let hooked: Vec<Arc<Program>> = judged.iter().filter_map(|judged| judged.hooked.clone()).collect();
+        found.report_clashes(&hooked);
         for JudgedFile { faults, sources, kept, .. } in judged {
             found.diagnostics.extend(faults);
             found.sources.extend(sources);
@@ -212,6 +214,8 @@ struct JudgedFile {
     name: Option<String>,
     /// The targets of `notify` that it names.
     targets: BTreeSet<String>,
+    /// The workflow, if it has a webhook and can be compiled.
+    hooked: Option<Arc<Program>>,
     /// The document, when it is a script or a project file: what these say of loops is judged when all are known.
     kept: Option<Box<Document>>,
 }
@@ -236,7 +240,16 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
         Some(Err(mut faults)) => {
             let (loops, is_looped) = (ScriptedLoops::default(), is_looped(&document));
             faults.extend(document.faults);
-            return JudgedFile { faults, sources: vec![main], loops, is_looped, name: None, targets, kept: None };
+            return JudgedFile {
+                faults,
+                sources: vec![main],
+                loops,
+                is_looped,
+                name: None,
+                targets,
+                hooked: None,
+                kept: None,
+            };
         }
         None if document.kind == Some(DocumentKind::Project) => {
             let folder = project::folder_of(&target.path);
@@ -263,9 +276,10 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
     let is_sound = !faults.iter().any(Diagnostic::is_error);
     let loops = ScriptedLoops { is_sound, ..loops };
     let name = examined.program.as_ref().map(|program| program.name.clone());
+    let hooked = webhook_clashes::webhook_of(examined.program.as_ref());
     let is_kept = matches!(examined.document.kind, Some(DocumentKind::Script | DocumentKind::Project));
     let kept = is_kept.then(|| Box::new(examined.document));
-    JudgedFile { faults, sources, loops, is_looped: looped, name, targets, kept }
+    JudgedFile { faults, sources, loops, is_looped: looped, name, targets, hooked, kept }
 }
 
 /// Whether a project file has something that ends at a moment.
@@ -286,7 +300,9 @@ fn missing(program: &Arc<Program>, root: &Path, texts: &Texts) -> Vec<Diagnostic
         Some(tree) => tree.place(pointer),
         None => texts.main.whole(),
     };
-    let missing = engine.missing(program, None).into_iter();
+    let webhook = program.as_flow().and_then(|flow| flow.webhook.as_ref());
+    let of_webhook = webhook.map(|webhook| engine.missing_secrets(&webhook.secrets, &webhook.said()));
+    let missing = engine.missing(program, None).into_iter().chain(of_webhook.unwrap_or_default());
     missing
         .map(|missing| {
             Diagnostic::error(codes::ABSENT_SECRET, missing.why, missing.pointer.as_str(), place(&missing.pointer))
@@ -295,6 +311,14 @@ fn missing(program: &Arc<Program>, root: &Path, texts: &Texts) -> Vec<Diagnostic
 }
 
 impl Findings {
+    /// Reports the webhooks of these workflows that exclude each other.
+    fn report_clashes(&mut self, hooked: &[Arc<Program>]) {
+        let clashes = webhook_clashes::clashes(hooked);
+        let is_in = |source: &&Source| clashes.iter().any(|fault| fault.place.file == source.name);
+        self.sources.extend(hooked.iter().filter_map(|program| program.sources.first()).filter(is_in).cloned());
+        self.diagnostics.extend(clashes);
+    }
+
     fn report_unreadable(&mut self, faults: &[Diagnostic]) {
         self.unreadable |= faults.iter().any(|fault| fault.code == codes::FILE);
         self.diagnostics.extend_from_slice(faults);

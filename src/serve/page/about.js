@@ -19,7 +19,7 @@ function objective(text) {
 }
 
 function facts(run, status) {
-  const { usage } = status.result;
+  const { usage, webhook } = status.result;
   const about = usage.estimated ? "about " : "";
   const tokens = Number(plain(usage.input_tokens)) + Number(plain(usage.output_tokens));
   const all = [
@@ -29,7 +29,7 @@ function facts(run, status) {
     ["Tokens", tokens ? `${about}${tokens.toLocaleString("en")}` : ""],
     ["Iterations", run.flow ? "" : `${plain(status.iterations)}${run.most ? ` of ${plain(run.most)}` : ""}`],
     ["Model", run.flow ? "" : run.model],
-    ["Started by", status.token || ""],
+    ["Started by", status.token || (webhook ? `webhook ${webhook.name}, ${webhook.delivery}` : "")],
     ["Session", status.session || ""],
     ["Called by", status.called_by ? link(status.called_by) : ""],
     ["Rerun of", status.rerun_of ? link(status.rerun_of) : ""],

@@ -28,13 +28,18 @@ function off(disabled) {
   return el("p", {}, el("span", { class: "status failed" }, "switched off"), " ", ago(disabled.since), disabled.reason ? `: ${disabled.reason}` : "");
 }
 
+/** The deliveries that start it. */
+function webhook(row) {
+  return row ? el("p", {}, el("b", {}, "Webhook: "), `${row.path}, signed as ${row.verify === "hmac" ? "its document says" : `${row.verify} does`}`) : [];
+}
+
 function card(row) {
   const own = row.tools.filter((tool) => !tool.startsWith("__"));
   const more = own.length - MOST_TOOLS;
   return el("li", { class: "card" },
     el("div", { class: "line" }, el("h2", {}, row.name, " ", el("span", { class: "meta" }, KINDS[row.kind] || row.kind)),
       el("span", { class: "acts" }, el("a", { class: "link", href: listed({ loop: row.name }) }, "Its runs"), el("a", { class: "button", href: startAt(row.name) }, `Start ${row.name}`))),
-    row.description ? el("p", {}, row.description) : [], schedule(row.schedule), off(row.disabled),
+    row.description ? el("p", {}, row.description) : [], schedule(row.schedule), webhook(row.webhook), off(row.disabled),
     own.length ? el("p", { class: "meta" }, `${row.kind === "loop" ? "tools" : "steps"}: ${own.slice(0, MOST_TOOLS).join(", ")}${more > 0 ? ` and ${more} more` : ""}`) : []);
 }
 

@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use crate::drive::clock;
 use crate::engine::outcome::Status;
+use crate::language::webhook::WebhookScheme;
 use crate::program::flow::FlowSchedule;
+use crate::program::webhook::FlowWebhook;
 use crate::serve::app::App;
 use crate::serve::folder::{ServedKind, ServedLoop};
 use crate::serve::problem::ProblemDetails;
@@ -47,6 +49,9 @@ pub struct LoopRow {
     /// When the server starts it by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleRow>,
+    /// The deliveries of another service that start it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookRow>,
     /// That it is switched off: nobody starts it, and its schedule starts no run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<DisabledLoop>,
@@ -81,6 +86,21 @@ pub struct ScheduleRow {
     pub waits_for: Option<WaitedRun>,
 }
 
+/// The deliveries that start a workflow.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WebhookRow {
+    /// Where they are sent: a path of this server.
+    pub path: String,
+    /// How they are signed.
+    pub verify: WebhookScheme,
+}
+
+impl From<&FlowWebhook> for WebhookRow {
+    fn from(webhook: &FlowWebhook) -> Self {
+        Self { path: format!("/hooks/{}", webhook.name), verify: webhook.scheme }
+    }
+}
+
 /// A run of a schedule that has not ended: no other one is started meanwhile.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WaitedRun {
@@ -111,6 +131,7 @@ pub async fn loops(State(app): State<Arc<App>>) -> Result<Response, ProblemDetai
         input: offered.program.input.as_ref().map(|schema| schema.source().clone()),
         tools: offered.program.all_tools().into_iter().map(|tool| tool.name.clone()).collect(),
         schedule: offered.program.as_flow().and_then(|flow| flow.schedule.as_ref()).map(ScheduleRow::from),
+        webhook: offered.program.as_flow().and_then(|flow| flow.webhook.as_ref()).map(WebhookRow::from),
         disabled: switches
             .get(name)
             .filter(|switch| switch.is_off)

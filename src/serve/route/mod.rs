@@ -12,6 +12,7 @@ mod document;
 mod events;
 mod execute;
 mod health;
+mod hook;
 mod loops;
 mod metrics;
 mod openapi;
@@ -54,6 +55,7 @@ pub use document::DocumentDifference;
 pub use events::EventsQuery;
 pub use execute::LoopRequest;
 pub(super) use execute::{StartOrder, started};
+pub use hook::TakenDelivery;
 pub use loops::LoopList;
 pub use outline::WorkflowOutline;
 pub use outside_event::{EventRequest, TakenEvent};
@@ -110,6 +112,8 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/approvals/{run}", guarded(&[TokenScope::Decide], post(approvals::approvals)))
         .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], post(step_decision::approval)))
         .route("/forms/{run}/{at}/submit", guarded(&[TokenScope::Decide], post(step_decision::form)))
+        // The signature is its credential.
+        .route("/hooks/{name}", post(hook::delivered))
         .route("/events", guarded(&[TokenScope::Event], post(outside_event::event)))
         .route("/loops", guarded(&[TokenScope::Read], get(loops::loops)))
         .route("/workers", guarded(STORE_SCOPES, get(workers::workers)))

@@ -29,6 +29,7 @@ mod execute;
 mod followed;
 mod guard;
 mod heavy_schemas;
+mod hooks;
 mod idempotency;
 mod in_flight;
 mod judged;

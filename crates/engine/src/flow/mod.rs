@@ -183,6 +183,7 @@ fn begin(program: &FlowProgram, state: &mut FlowState, started: Started) -> Effe
         caller: started.caller,
         previous_run_id: None,
         rerun_of: started.rerun_of.map(String::into_boxed_str),
+        delivery: started.delivery.map(Box::new),
         fork: None,
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
     });

@@ -101,6 +101,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
         documents,
         documents_sha256: sha256,
         rerun_of: None,
+        delivery: None,
         callback_rights: None,
         started_by: None,
         fork: Some(fork),

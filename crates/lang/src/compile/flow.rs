@@ -23,6 +23,7 @@ use crate::language::notify::NOTIFY;
 use crate::language::step::{Approval, OnRejected, Properties, TableOperation};
 use crate::language::tool::ActionTool;
 use crate::language::wait::{WAIT, WAIT_FOR_EVENT, Wait, WaitForEvent};
+use crate::language::workflow::Definition;
 use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
 use crate::program::awaited_event::EventStep;
 use crate::program::condition::CompiledCondition;
@@ -37,6 +38,7 @@ use crate::program::schema::Schema;
 use crate::program::template::{Template, ValueEscape};
 use crate::program::timetable::zone;
 use crate::program::wait::WaitStep;
+use crate::program::webhook::FlowWebhook;
 use crate::program::{ProgramHead, Tool};
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::shape::Unknown;
@@ -79,6 +81,7 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
                 lowering.list("/definition/actions", &definition.actions, on_failure)?;
             let inputs = inputs::of(&main.value, &definition, &steps);
             let timeout_ms = definition.timeout_ms.unwrap_or(TIMEOUT_MS);
+            let webhook = webhook(&definition, &head.name);
             FlowProgram {
                 head: ProgramHead { timeout_ms, budget: definition.budget.clone(), ..head },
                 id,
@@ -88,6 +91,7 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
                 output: output.map(FlowOutput::Field),
                 zone: definition.timezone.as_deref().and_then(zone),
                 schedule: definition.schedule.as_ref().and_then(FlowSchedule::of),
+                webhook,
                 inputs,
                 documents: documents::used(main),
             }
@@ -113,6 +117,10 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
     }
     (program.head.levels, program.head.sources) = (levels, sources);
     Some(program)
+}
+
+fn webhook(definition: &Definition, workflow: &str) -> Option<FlowWebhook> {
+    FlowWebhook::of(&definition.trigger.as_ref()?.webhook, workflow)
 }
 
 struct FlowLowering<'l, 'a> {
@@ -149,6 +157,7 @@ impl FlowLowering<'_, '_> {
             output: Some(output),
             zone: None,
             schedule: None,
+            webhook: None,
             inputs: Schema::any(),
             documents,
         })

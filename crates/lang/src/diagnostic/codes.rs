@@ -202,6 +202,8 @@ codes! {
     UNKNOWN_ZONE = "L189" Error "unknown-zone" "Unknown time zone",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",
+    BAD_WEBHOOK = "L220" Error "bad-webhook" "Webhook whose deliveries can't be verified",
+    WEBHOOK_INPUT = "L221" Error "webhook-input" "Webhook that starts runs which are refused",
     BAD_WAIT = "L225" Error "bad-wait" "Wait that does not say for how long",
     BAD_EVENT = "L226" Error "bad-event" "Wait for an event that does not say for which one",
     FORM_FIELDS = "L236" Error "form-fields" "Form that can't be filled in",

@@ -32,6 +32,7 @@ pub mod serving;
 pub mod step;
 pub mod tool;
 pub mod wait;
+pub mod webhook;
 pub mod workflow;
 
 pub use action::{Action, ActionHead};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::react::Budget;
+use super::webhook::Trigger;
 use super::{Condition, Step};
 
 /// A workflow document.
@@ -59,6 +60,9 @@ pub struct Definition {
     /// When the platform starts it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
+    /// What starts it from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Trigger>,
 }
 
 /// When the platform starts a workflow by itself.

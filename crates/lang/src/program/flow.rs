@@ -16,6 +16,7 @@ use super::schema::Schema;
 use super::template::Template;
 use super::timetable::Timetable;
 use super::wait::WaitStep;
+use super::webhook::{Delivery, DeliveryOutcome, DeliveryRules, FlowWebhook};
 use super::{Program, ProgramHead, Tool, ToolKind};
 use crate::language::foreach::{FailureStrategy, OnItemPause};
 use crate::language::react::Budget;
@@ -55,6 +56,8 @@ pub struct FlowProgram {
     pub zone: Option<TimeZone>,
     /// When a server starts runs of it by itself.
     pub schedule: Option<FlowSchedule>,
+    /// The deliveries of another service that start runs of it.
+    pub webhook: Option<FlowWebhook>,
     /// What its steps take of the input: the schema of a call, when the document has none.
     pub inputs: Schema,
     /// The files of the project that it reads, by their names.
@@ -229,6 +232,16 @@ pub struct FormStep {
 }
 
 impl FlowProgram {
+    /// What comes of a delivery to its webhook; none without one.
+    ///
+    /// # Errors
+    /// A sentence without a final stop: why that can't be judged.
+    pub fn outcome_of(&self, delivery: &Delivery) -> Option<Result<DeliveryOutcome, String>> {
+        let hidden = &self.head.project.redact;
+        let rules = DeliveryRules { schema: self.head.input.as_ref(), zone: self.zone.as_ref(), hidden };
+        self.webhook.as_ref().map(|webhook| webhook.outcome(delivery, &rules))
+    }
+
     /// The step at an address like `review.57.1`: the names of steps, and the number of the item after each loop.
     pub fn step_at(&self, address: &str) -> Option<&FlowStep> {
         self.walk(address, &mut |_| {})

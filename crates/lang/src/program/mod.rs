@@ -36,6 +36,7 @@ pub mod tool_names;
 pub mod turn_schema;
 mod value_kind;
 pub mod wait;
+pub mod webhook;
 mod written_path;
 
 pub use action::TemplatedAction;

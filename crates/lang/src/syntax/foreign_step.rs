@@ -232,8 +232,8 @@ const FOREIGN: [ForeignStep; 13] = [
     ForeignStep {
         words: &["trigger", "webhook", "cron", "schedule", "scheduletrigger", "manualtrigger", "start"],
         way: Way::Help(
-            "no step starts a run: `loopctl run`, or a request to `loopctl serve`, does that, and `schedule` of the \
-             `definition` does it at its times",
+            "no step starts a run: `loopctl run`, or a request to `loopctl serve`, does that, `schedule` of the \
+             `definition` does it at its times, and `trigger` by a webhook",
         ),
     },
     ForeignStep {

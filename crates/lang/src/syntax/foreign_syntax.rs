@@ -26,6 +26,8 @@ const WAITS: &str = "the first wait is `base_ms`; it doubles after each failure,
 const ASKED: &str =
     "an action, or its entry in `tools`, says for which calls a human is asked: \"requires_approval\": true";
 const OUTPUT: &str = "the key of what a step gives is `outputKey`: \"outputKey\": \"order\"";
+const STARTS: &str =
+    "the `definition` of a workflow has it, whose step runs the loop: {\"type\": \"loop\", \"name\": \"...\"}";
 const NOTHING: &str = "there is no such thing: take it out";
 
 const FIELDS: &[ForeignField] = &[
@@ -93,7 +95,13 @@ const FIELDS: &[ForeignField] = &[
         "an interval is `every`, and a time of the day `at`: {\"every\": \"1d\", \"at\": \"08:00\"}",
     ),
     field("interval", "other products", "it is `every`: {\"every\": \"6h\"}"),
-    field("triggers", "Kestra", "`schedule` of the `definition` starts runs at their times"),
+    field(
+        "triggers",
+        "Kestra",
+        "`schedule` of the `definition` starts runs at their times, and `trigger` by a webhook",
+    ),
+    field("trigger", "workflows", STARTS),
+    field("webhook", "workflows", "it is in `trigger` of the `definition`: {\"trigger\": {\"webhook\": {...}}}"),
     field("vars", "other products", IN_INPUT),
     field("variables", "other products", IN_INPUT),
     field("env", "other products", IN_INPUT),

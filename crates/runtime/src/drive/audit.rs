@@ -2,7 +2,7 @@
 
 use super::start::Start;
 use crate::journal::{AuditAction, AuditEntry};
-use loopctl_engine::event::{Decided, Event, EventKind, RaisedLimits};
+use loopctl_engine::event::{Decided, Event, EventKind, RaisedLimits, WebhookDelivery};
 
 /// The line of an event; none where nobody decided it.
 pub(super) fn of_event(event: &Event) -> Option<Box<AuditEntry>> {
@@ -19,11 +19,14 @@ pub(super) fn of_event(event: &Event) -> Option<Box<AuditEntry>> {
 /// The line of a start. `caller`: the run that starts it, when one does.
 pub(super) fn of_start(start: &Start, at_ms: i64, caller: Option<&str>) -> Box<AuditEntry> {
     let actor = start.token.as_deref().or(start.by.as_deref());
-    let detail = match (caller, &start.scheduled, &start.rerun_of) {
+    let detail = match (caller, &start.scheduled, &start.delivery, &start.rerun_of) {
         (Some(caller), ..) => Some(format!("by the run {caller}")),
-        (None, Some(_), _) => Some("by its schedule".to_owned()),
-        (None, None, Some(earlier)) => Some(format!("rerun of {earlier}")),
-        (None, None, None) => None,
+        (None, Some(_), ..) => Some("by its schedule".to_owned()),
+        (None, None, Some(WebhookDelivery { name, delivery }), _) => {
+            Some(format!("by the delivery {delivery} to the webhook {name}"))
+        }
+        (None, None, None, Some(earlier)) => Some(format!("rerun of {earlier}")),
+        (None, None, None, None) => None,
     };
     Box::new(AuditEntry::new(at_ms, AuditAction::Started, actor, detail.as_deref()))
 }

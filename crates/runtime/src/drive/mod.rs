@@ -66,4 +66,5 @@ mod tests_outage;
 mod texts;
 pub mod tool;
 pub mod verified_fold;
+mod webhook_secrets;
 mod world;

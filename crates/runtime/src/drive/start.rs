@@ -16,8 +16,8 @@ use crate::journal::ScheduledRun;
 use loopctl_engine::blob::Blob;
 use loopctl_engine::digest::{Digest, Sha256};
 use loopctl_engine::event::{
-    Allowance, DecisionRights, EDITION, InputFile, InputList, ModelFacts, RunDocument, Started, documents_sha256,
-    spell_input,
+    Allowance, DecisionRights, EDITION, InputFile, InputList, ModelFacts, RunDocument, Started, WebhookDelivery,
+    documents_sha256, spell_input,
 };
 use loopctl_engine::machine::Machine;
 use loopctl_engine::prompt::{self, Facts};
@@ -65,6 +65,8 @@ pub struct Start {
     pub rerun_of: Option<String>,
     /// For which time its schedule starts it.
     pub scheduled: Option<ScheduledRun>,
+    /// The delivery that starts it, when a webhook does.
+    pub delivery: Option<WebhookDelivery>,
     /// What it begins with, when it is a fork: all but its id and its model.
     pub fork: Option<Box<Started>>,
     /// What is asked for, where that is no document: the same request under the same id is the same run, whatever the files
@@ -183,6 +185,7 @@ impl Start {
             memory: std::collections::BTreeMap::new(),
             previous: None,
             rerun_of: self.rerun_of.clone(),
+            delivery: self.delivery.clone(),
             fork: None,
             callback_rights: self.callback_rights.filter(|_| self.callback_url.is_some()),
             timeout_ms: self.timeout_ms,

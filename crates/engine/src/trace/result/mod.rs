@@ -18,7 +18,7 @@ use super::steps::{shown_question, steps};
 use super::units::rfc3339;
 use crate::continuation_record::ContinuationRecord;
 use crate::decision::decision_record::DecisionRecord;
-use crate::event::ForkPoint;
+use crate::event::{ForkPoint, WebhookDelivery};
 use crate::flow::record::StepRecord;
 use crate::flow::waiting_steps;
 use crate::operation::Progress;
@@ -40,6 +40,9 @@ pub struct RunResult {
     /// The earlier run whose input it has, when it is a rerun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerun_of: Option<String>,
+    /// The delivery that started it, when a webhook did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookDelivery>,
     /// The run whose first steps it begins with, when it is a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_of: Option<ForkPoint>,
@@ -202,6 +205,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         run_id: state.header.run_id.clone(),
         previous_run_id: state.header.previous_run_id.as_deref().map(str::to_owned),
         rerun_of: state.header.rerun_of.as_deref().map(str::to_owned),
+        webhook: state.header.delivery.as_deref().cloned(),
         fork_of: state.header.fork.clone(),
         started_by: state.header.started_by.as_deref().map(str::to_owned),
         status,

@@ -17,6 +17,7 @@ mod bad_secret_command;
 mod bad_sql;
 mod bad_store;
 mod bad_token;
+mod bad_webhook;
 mod body_of_get;
 mod budget_too_small;
 mod constant;
@@ -100,6 +101,7 @@ mod unsent_schema;
 mod unsure_operand;
 mod unused_action;
 mod unused_hint;
+mod webhook_input;
 mod written_key;
 mod written_secret;
 mod wrong_unit;
@@ -196,6 +198,8 @@ pub const RULES: &[Rule] = &[
     bad_secret_command::RULE,
     file_input::RULE,
     unknown_zone::RULE,
+    bad_webhook::RULE,
+    webhook_input::RULE,
     form_fields::RULE,
     notify_target::RULE,
     mcp_server::RULE,

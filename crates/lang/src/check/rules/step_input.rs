@@ -36,7 +36,14 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 left_out(subject, &step, input, name, found);
                 if let Some(part) = input.schema.source().get("properties").and_then(|properties| properties.get(name))
                 {
-                    of_value(subject, &step, &Given { name, value, part, input }, found);
+                    let around = format!("{}/properties", step.at);
+                    let help = match step.is_named() {
+                        true => "the `input` of the document says what it takes",
+                        false => "the action's `parameters` say what it takes",
+                    };
+                    let taken = &input.schema;
+                    let given = GivenValue { around: &around, called: &called, name, value, part, taken, help };
+                    of_value(subject, &RULE, &given, found);
                 }
             }
         }
@@ -148,43 +155,49 @@ fn left_out(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, na
     );
 }
 
-/// A value that a step gives, and the schema that it must match.
-struct Given<'g> {
-    name: &'g str,
-    value: &'g Value,
-    part: &'g Value,
+/// A value that an input is given, and the schema that it must match.
+pub(super) struct GivenValue<'g> {
+    /// The JSON pointer of the values of the input.
+    pub around: &'g str,
+    /// What takes the input, in a sentence.
+    pub called: &'g str,
+    pub name: &'g str,
+    pub value: &'g Value,
+    pub part: &'g Value,
     /// All that is taken.
-    input: &'g StepInput,
+    pub taken: &'g Schema,
+    /// Where it says what is taken.
+    pub help: &'static str,
 }
 
-fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, found: &mut Vec<Diagnostic>) {
-    let at = step.property(given.name);
+pub(super) fn of_value(subject: &Subject<'_>, rule: &Rule, given: &GivenValue<'_>, found: &mut Vec<Diagnostic>) {
+    let GivenValue { around, called, name, .. } = given;
+    let at = format!("{around}/{}", token(name));
     if subject.is_faulty(&at) {
         return;
     }
-    let (called, name) = (called(step), given.name);
     let path = given.value.as_str().and_then(as_any_path);
     if path.is_none() && is_literal(given.value) {
         // It is left out.
-        if given.value.is_null() && !given.input.schema.required().contains(&name) {
+        if given.value.is_null() && !given.taken.required().contains(name) {
             return;
         }
         let part;
-        let schema = if ABOUT_SEVERAL.iter().any(|keyword| given.input.schema.source().get(keyword).is_some()) {
+        let schema = if ABOUT_SEVERAL.iter().any(|keyword| given.taken.source().get(keyword).is_some()) {
             if refers(given.part) {
                 return;
             }
-            let Ok(alone) = Schema::compile(json!({ "properties": { name: given.part } })) else { return };
+            let Ok(alone) = Schema::compile(json!({ "properties": { *name: given.part } })) else { return };
             part = alone;
             &part
         } else {
-            &given.input.schema
+            given.taken
         };
-        let mut value = Value::Object(std::iter::once((name.to_owned(), given.value.clone())).collect());
+        let mut value = Value::Object(std::iter::once(((*name).to_owned(), given.value.clone())).collect());
         if let Err(unread) = read_texts(schema.source(), &mut value) {
             let hidden = subject.project().map_or(&[][..], |project| project.redact.as_slice());
-            let fault = subject.at(&format!("{}/properties{}", step.at, unread.path));
-            let fault = fault.report(&RULE, format!("the input of {called}: {}", unread.sentence(hidden)));
+            let fault = subject.at(&format!("{around}{}", unread.path));
+            let fault = fault.report(rule, format!("the input of {called}: {}", unread.sentence(hidden)));
             found.push(
                 fault.help("a text is read where it is exactly the JSON of what is wanted: no blanks, no separators"),
             );
@@ -194,11 +207,7 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
         for fault in faults_below(schema, value, &own) {
             let fault_at = format!("{at}{}", fault.path.strip_prefix(&own).unwrap_or_default());
             let message = format!("the input of {called}: {}", fault.message);
-            let help = match step.is_named() {
-                true => "the `input` of the document says what it takes",
-                false => "the action's `parameters` say what it takes",
-            };
-            found.push(subject.at(&fault_at).report(&RULE, message).help(help));
+            found.push(subject.at(&fault_at).report(rule, message).help(given.help));
         }
         return;
     }
@@ -216,7 +225,7 @@ fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, fo
         return;
     }
     let message = format!("`{name}` of {called} is {}, and {what}", wanted.types.called());
-    let fault = subject.at(&at).report(&RULE, message);
+    let fault = subject.at(&at).report(rule, message);
     let inner = given.value.as_str().and_then(|text| text.strip_prefix("{{")?.strip_suffix("}}"));
     let meant = inner.map(|inner| format!("@{}", inner.trim())).filter(|path| as_path(path).is_some());
     found.push(match meant {
@@ -244,10 +253,10 @@ fn faults_below(schema: &Schema, mut value: Value, at: &str) -> Vec<SchemaFault>
 }
 
 /// Whether a text may be read as what its schema wants; `known`: what is known of it.
-fn may_be_read(given: &Given<'_>, known: Option<&KnownValue>) -> bool {
+fn may_be_read(given: &GivenValue<'_>, known: Option<&KnownValue>) -> bool {
     let reads = |text: &str| {
         let mut value = Value::from(text);
-        read_part(given.input.schema.source(), given.part, &mut value).is_ok() && !value.is_string()
+        read_part(given.taken.source(), given.part, &mut value).is_ok() && !value.is_string()
     };
     // The schema reads some text.
     if !["0", "true"].into_iter().any(reads) {

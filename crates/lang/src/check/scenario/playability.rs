@@ -6,8 +6,11 @@ use serde_json::{Map, Value};
 
 use super::{PlacedExpectations, ScenarioSubject};
 use crate::diagnostic::{Diagnostic, codes, nearest};
-use crate::language::scenario::{FaultPlan, Quantities, Scenario, ScenarioDecision, ScenarioFault, ToolFailure};
+use crate::language::scenario::{
+    FaultPlan, Quantities, Scenario, ScenarioDecision, ScenarioDelivery, ScenarioFault, ToolFailure,
+};
 use crate::program::input_file;
+use crate::program::webhook::{Delivery, DeliveryOutcome};
 use crate::program::{LoopProgram, Program, bind, builtin};
 
 const CODE: &str = codes::SCENARIO_SENSE;
@@ -88,6 +91,9 @@ fn played(subject: &ScenarioSubject<'_>, index: usize, at: &str, found: &mut Vec
     }
     let Some(program) = subject.program else { return };
     let recorded = subject.recordings.get(&index).map(|recording| recording.input.clone());
+    if let Some(delivery) = &scenario.delivery {
+        return delivered(subject, scenario, delivery, at, found);
+    }
     let mut input = scenario.input.clone().map(Value::Object).or(recorded).unwrap_or_default();
     let taken = input_file::take(&program.file_places(), &mut input).map_err(|fault| fault.message);
     let first = |faults: Vec<Diagnostic>| faults.first().map(|fault| fault.message.clone()).unwrap_or_default();
@@ -101,6 +107,47 @@ fn played(subject: &ScenarioSubject<'_>, index: usize, at: &str, found: &mut Vec
         let pointer = format!("{at}/{key}");
         let message = format!("the run can't start with this input: {why}");
         found.push(subject.error(CODE, pointer, message).help("the document says under `input` what it takes"));
+    }
+}
+
+/// Whether the delivery of a scenario starts a run, or none where that is expected.
+fn delivered(
+    subject: &ScenarioSubject<'_>,
+    scenario: &Scenario,
+    delivery: &ScenarioDelivery,
+    at: &str,
+    found: &mut Vec<Diagnostic>,
+) {
+    let pointer = format!("{at}/delivery");
+    let mut report = |message: String, help: &str| {
+        found.push(subject.error(CODE, pointer.clone(), message).help(help));
+    };
+    if scenario.input.is_some() || scenario.recording.is_some() {
+        let message = "the input of the run is made of the delivery".to_owned();
+        return report(message, "leave `input` and `recording` out");
+    }
+    let Some(program) = subject.program else { return };
+    let delivery = Delivery::of_scenario(delivery, &scenario.now);
+    match program.as_flow().and_then(|flow| flow.outcome_of(&delivery)) {
+        None => report("the document has no webhook".to_owned(), "give `input`, or the document a `trigger.webhook`"),
+        Some(Err(why)) => report(format!("the delivery would be refused: {why}"), "the webhook says what it reads"),
+        Some(Ok(DeliveryOutcome::Skipped)) if !scenario.expect.skipped => {
+            let message = "the delivery starts no run: `when` of the webhook does not hold".to_owned();
+            report(message, "if that is what the scenario shows, expect it: \"expect\": {\"skipped\": true}");
+        }
+        Some(Ok(DeliveryOutcome::Starts(_))) if scenario.expect.skipped => {
+            report("the delivery starts a run".to_owned(), "take `skipped` out, or change what is delivered");
+        }
+        Some(Ok(DeliveryOutcome::Skipped)) => {}
+        Some(Ok(DeliveryOutcome::Starts(input))) => {
+            if let Err(faults) = bind(program, input, &scenario.now, "scenario") {
+                let why = faults.first().map(|fault| fault.message.clone()).unwrap_or_default();
+                report(
+                    format!("the delivery would be refused: {why}"),
+                    "the document says under `input` what it takes",
+                );
+            }
+        }
     }
 }
 

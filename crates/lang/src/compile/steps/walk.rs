@@ -8,6 +8,7 @@ mod named;
 mod on_failure;
 mod texts;
 mod wait;
+mod webhook;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -89,6 +90,7 @@ pub(in crate::compile) fn walk<'a>(
             walk.values("/definition/output", output, &context);
         }
         walk.steps.answer = walk.answer(&context);
+        walk.webhook();
     }
     if let Some(pointer) = roots.lone
         && let Some(step) = at(pointer).filter(|step| step.is_object())

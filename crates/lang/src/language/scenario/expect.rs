@@ -13,6 +13,9 @@ use crate::language::ending::{Limit, Status, StuckPattern, Termination};
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expectations {
+    /// No run starts: `when` of the webhook does not hold for the `delivery`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
     /// Where the run is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,

@@ -50,6 +50,9 @@ pub struct Scenario {
     /// The run's input. Default: that of the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Map<String, Value>>,
+    /// What the webhook of the workflow receives: the input is made of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<ScenarioDelivery>,
     /// The moment at which the run starts, RFC 3339. From then on, waits pass on a played clock and take no time.
     #[serde(default = "start_of_time", skip_serializing_if = "is_start_of_time")]
     pub now: String,
@@ -90,6 +93,17 @@ pub struct Scenario {
     /// waits in a way that the document can have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_faults: Option<Expectations>,
+}
+
+/// A delivery of another service, whose signature is right.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScenarioDelivery {
+    /// Its body.
+    pub body: Value,
+    /// Its headers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
 }
 
 /// What a human decides about a pause: one of `approve`, `deny`, `edit`, `answer`, `happened`, `retry` and `expires`.
