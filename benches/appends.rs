@@ -120,6 +120,7 @@ fn new_run(run_id: &str) -> NewRun {
         search_text: None,
         title: None,
         audit: None,
+        line: None,
     }
 }
 

@@ -100,6 +100,9 @@ struct Row<'a> {
     schedule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scheduled_for: Option<String>,
+    /// The first run that it waits for, by the `concurrency` of its workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<&'a str>,
     driven: bool,
     started_at: String,
     updated_at: String,
@@ -180,6 +183,7 @@ fn row(run: &RunSummary) -> Row<'_> {
         due_at: run.due_at_ms.map(rfc3339),
         schedule: run.schedule.as_deref(),
         scheduled_for: run.scheduled_for_ms.map(rfc3339),
+        behind: run.behind.as_deref(),
         driven: run.driven,
         started_at: rfc3339(run.started_at_ms),
         updated_at: rfc3339(run.updated_at_ms),

@@ -72,6 +72,11 @@ impl Listener for Watched {
         self.progress.on(notice);
     }
 
+    fn on_line(&self, first: &str) {
+        let first = escape::line(first);
+        self.note(&format!("waits for run {first} to end; Ctrl-C takes this run out of the line"));
+    }
+
     fn wants_deltas(&self) -> bool {
         self.progress.wants_deltas()
     }

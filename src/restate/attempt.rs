@@ -378,7 +378,10 @@ async fn resume(
 
 /// Whether another attempt would fail in the same way: the request is wrong.
 fn is_final(fault: &Fault) -> bool {
-    matches!(fault, Fault::Diagnostics(_) | Fault::Refused(_) | Fault::Conflict(_) | Fault::NoPrevious(_))
+    matches!(
+        fault,
+        Fault::Diagnostics(_) | Fault::Refused(_) | Fault::Conflict(_) | Fault::NoPrevious(_) | Fault::LineFull { .. }
+    )
 }
 
 /// How a run that the driver left continues.

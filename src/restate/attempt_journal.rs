@@ -13,9 +13,9 @@ use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
     EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments,
-    Worker,
+    PlaceInLine, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts,
+    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket,
+    WaitMoments, Worker,
 };
 
 /// A write that is not durable yet.
@@ -83,6 +83,11 @@ macro_rules! of_the_copy {
 
 impl Journal for AttemptJournal {
     fn create(&self, run: NewRun) -> Ticket<Created> {
+        if run.line.is_some() {
+            let why =
+                "the `concurrency` of a workflow is held by a store, and the runs of a Restate server are not in one";
+            return Ticket::ready(Err(StoreError::Other(why.to_owned())));
+        }
         let write = JournalWrite::run(&run);
         let run_id = run.run_id.clone();
         let lease = match answer(self.copy.create(run)) {
@@ -131,6 +136,7 @@ impl Journal for AttemptJournal {
         heads(run_ids: Vec<String>) -> Vec<RunHead>;
         queue(waiting: QueueQuery) -> Vec<QueuedRuns>;
         claim(waiting: QueueQuery, shares: Vec<QueueShare>) -> Vec<ClaimedRun>;
+        line(run_id: &str) -> PlaceInLine;
         retry_at(run_id: &str, at_ms: i64) -> ();
         note_model_wait(run_id: &str, fence: u64, wait: Option<ModelWait>) -> ();
         called_under(run_id: &str) -> u64;

@@ -186,7 +186,7 @@ impl JournalWrite {
                 let run_id = run.run_id.clone();
                 match journal.create(run.read()).await? {
                     Created::New(Lease { fence, .. }) => journal.release(&run_id, fence).await,
-                    Created::Same | Created::Conflict | Created::KeyTaken(_) => {
+                    Created::Same | Created::Conflict | Created::KeyTaken(_) | Created::LineFull(_) => {
                         Err(StoreError::Corrupt(format!("run {run_id} is there twice")))
                     }
                 }
@@ -220,6 +220,7 @@ impl RunWrite {
             search_text: self.search_text,
             title: self.title,
             audit: None,
+            line: None,
         }
     }
 }

@@ -176,7 +176,7 @@ impl RunCopier {
                 }
                 RunCopy { there, fence: None }
             }
-            Created::Conflict | Created::KeyTaken(_) => return Ok(false),
+            Created::Conflict | Created::KeyTaken(_) | Created::LineFull(_) => return Ok(false),
         };
         self.runs.insert(run.run_id.clone(), copy);
         Ok(true)

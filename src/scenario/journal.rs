@@ -11,9 +11,9 @@ use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
     EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments,
-    Worker,
+    PlaceInLine, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts,
+    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket,
+    WaitMoments, Worker,
 };
 
 /// Where the process dies: at an event of all runs together, from 0.
@@ -245,6 +245,10 @@ impl Journal for StoppableJournal {
 
     fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
         self.alive(|store| store.claim(waiting, shares))
+    }
+
+    fn line(&self, run_id: &str) -> Ticket<PlaceInLine> {
+        self.alive(|store| store.line(run_id))
     }
 
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {

@@ -223,6 +223,7 @@ impl From<Fault> for ProblemDetails {
                 );
                 Self { agent_run_id: Some(run_id.as_str().into()), ..Self::conflict(code, said) }
             }
+            Fault::LineFull { ref by } => Self { agent_run_id: Some(by.as_str().into()), ..Self::conflict(code, said) },
             Fault::NoPrevious(_) => Self::new(StatusCode::NOT_FOUND, code, said),
             Fault::Journal { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, code, said),
         }
@@ -291,7 +292,8 @@ mod tests {
             Some(Fault::Cut(_)) => Some(Fault::Refused("it has ended".to_owned())),
             Some(Fault::Refused(_)) => Some(Fault::Conflict("r".to_owned())),
             Some(Fault::Conflict(_)) => Some(Fault::NoPrevious("r".to_owned())),
-            Some(Fault::NoPrevious(_)) => Some(Fault::Journal { run: "r".to_owned(), reason: "no".to_owned() }),
+            Some(Fault::NoPrevious(_)) => Some(Fault::LineFull { by: "r".to_owned() }),
+            Some(Fault::LineFull { .. }) => Some(Fault::Journal { run: "r".to_owned(), reason: "no".to_owned() }),
             Some(Fault::Journal { .. }) => None,
         };
         let mut faults: Vec<Fault> = Vec::new();

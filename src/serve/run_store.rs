@@ -105,6 +105,8 @@ pub struct RunRow {
     pub is_driven: bool,
     /// Whether it waits for a driver.
     pub is_queued: bool,
+    /// The first run that it waits for in its line.
+    pub behind: Option<String>,
     /// Whether it is set aside, because its drivers died again and again.
     pub is_quarantined: bool,
 }
@@ -118,6 +120,7 @@ impl From<&RunSummary> for RunRow {
             callback: run.callback.clone(),
             is_driven: run.driven,
             is_queued: run.is_queued(),
+            behind: run.behind.as_deref().map(str::to_owned),
             is_quarantined: run.status == Status::Quarantined,
         }
     }

@@ -73,6 +73,9 @@ pub struct AgentStatus {
     /// The model that failed and is asked again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_wait: Option<ModelWaitView>,
+    /// The first run that it waits for, by the `concurrency` of its workflow: it begins when enough of those ahead have ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<String>,
     /// The pause that it is in, from 1: what `pause` of a decision names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<u32>,
@@ -190,6 +193,7 @@ impl AgentStatus {
             completed_at: result.finished_at.clone(),
             callback: row.callback.as_ref().map(CallbackView::from),
             model_wait: None,
+            behind: row.behind.clone().filter(|_| is_queued),
             pause,
             result,
             trace: trace.then(|| entries(state, row.is_driven, &redact)),
@@ -229,7 +233,7 @@ pub struct AgentRow {
     /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub waiting: bool,
-    /// Whether it waits for a server with room for it, as its status says.
+    /// Whether it waits for a server with room for it, or for other runs of its workflow, as its status says.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,
     /// Iterations so far.
@@ -249,6 +253,9 @@ pub struct AgentRow {
     /// The first question that waits for a human: the beginning, with secrets hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// The first run that it waits for, by the `concurrency` of its workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<String>,
     /// When it is looked at although nobody decides, RFC 3339: an approval expires, or its model is asked again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<String>,
@@ -287,6 +294,7 @@ impl From<RunSummary> for AgentRow {
             error: run.error,
             model_wait,
             question: run.question,
+            behind: run.behind.map(String::from),
             due_at: run.due_at_ms.map(rfc3339),
             schedule: run.schedule,
             scheduled_for: run.scheduled_for_ms.map(rfc3339),

@@ -15,6 +15,7 @@ mod check_command;
 mod check_hostile;
 mod cluster;
 mod crash;
+mod crash_concurrency;
 mod crash_mcp;
 mod crash_nested;
 mod crash_notify;

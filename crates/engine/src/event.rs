@@ -85,6 +85,8 @@ pub enum EventKind {
     StepLeft(StepLeft),
     /// The run of a step of a workflow waits for a human.
     StepPaused(Box<StepPaused>),
+    /// The run has its place in the line of its workflow's `concurrency`: its first steps begin.
+    Admitted,
     /// Nobody drove the run since it started: what its start requested was not done, and waits for the first driver.
     Left,
     /// The driver was asked to stop: no further step of the workflow begins.
@@ -168,6 +170,9 @@ pub struct Started {
     /// What the receiver of its callbacks may decide about; none when it may not decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_rights: Option<DecisionRights>,
+    /// Whether its first steps wait for its place in a line: see [`EventKind::Admitted`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_line: bool,
     /// Whether a script took the place of its models.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scripted: bool,

@@ -259,6 +259,9 @@ pub trait Listener: Send + Sync {
         false
     }
 
+    /// Hears for which run this one waits, in their line: it begins when enough of those ahead have ended.
+    fn on_line(&self, _first: &str) {}
+
     /// Whether it wants the state of a workflow as long as steps of it are under way.
     fn wants_questions(&self) -> bool {
         false

@@ -463,6 +463,11 @@ impl StateHead {
         Box::new(Pause { number, question, calls, forced: None, asks: None, steps: Vec::new() })
     }
 
+    /// Whether the run has started, and its first steps wait for its place in a line.
+    pub fn waits_in_line(&self) -> bool {
+        matches!(self.phase, Phase::New) && !self.header.run_id.is_empty()
+    }
+
     /// The run's status.
     pub fn status(&self) -> Status {
         match &self.phase {

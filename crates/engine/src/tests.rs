@@ -61,6 +61,7 @@ pub(super) fn started() -> EventKind {
         caller: None,
         bound: super::event::Allowance::default(),
         order: CallOrder::Together,
+        in_line: false,
         scripted: false,
         edition: super::event::EDITION,
         documents: Vec::new(),

@@ -16,6 +16,7 @@ use crate::engine::event::Event;
 use crate::engine::outcome::{Limit, Status, Termination};
 use crate::engine::reply::refusal::RefusalCause;
 use crate::engine::state::State;
+use crate::journal::{LineRule, PlaceInLine};
 use crate::language::react::{OnLimit, ReactProperties, StuckAction};
 use crate::program::Program;
 use crate::replay::paired_fold::replay;
@@ -79,6 +80,10 @@ pub(super) async fn perform(
     let summary = engine.find(run).await.map_err(CommandError::from)?;
     let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
     let result = result(Shown { trace: true, is_quarantined, ..shown(&program) }, &state, &redact);
+    let line = match result.status {
+        Status::Running => engine.line(run).await.map_err(CommandError::from)?,
+        _ => PlaceInLine::default(),
+    };
     let model_wait = summary.and_then(|summary| summary.model_wait).filter(|_| result.status == Status::Running);
     let mut tried = Vec::new();
     if state.header.caller.is_none() && matches!(result.status, Status::Failed | Status::Paused) {
@@ -92,11 +97,17 @@ pub(super) async fn perform(
         status: result.status,
         termination: result.termination,
         why: model_wait.map_or_else(
-            || why(&result),
+            || if line.has_place() { why(&result) } else { waits_in_line(&line) },
             |wait| redact.text(&model_wait::sentence(&wait, run, clock::wall_ms())).into_owned(),
         ),
         cancelled_by: result.cancelled_by.clone(),
-        evidence: if is_quarantined { way_on(run) } else { evidence(&result, &program, state.now.active_ms) },
+        evidence: if is_quarantined {
+            way_on(run)
+        } else if !line.has_place() {
+            ahead(&line)
+        } else {
+            evidence(&result, &program, state.now.active_ms)
+        },
         tried,
         next: next(run, place, &state, &result),
     };
@@ -113,6 +124,30 @@ fn next(run: &str, place: &StorePlace, state: &State, result: &RunResult) -> Vec
         return Vec::new();
     }
     NextCommands::new(run, place).again(result).into_iter().map(|(_, command)| command).collect()
+}
+
+/// Why a run has not begun.
+fn waits_in_line(line: &PlaceInLine) -> String {
+    let one = match line.limit {
+        1 => "one run".to_owned(),
+        limit => format!("{limit} runs"),
+    };
+    let when = match line.rule {
+        LineRule::Replace => "it has asked those ahead to end",
+        LineRule::Wait | LineRule::Refuse => "it begins in its turn",
+    };
+    format!("the `concurrency` of its workflow lets {one} be under way at a time for its key: {when}")
+}
+
+/// The runs that a run waits for.
+fn ahead(line: &PlaceInLine) -> Vec<String> {
+    let shown = line.ahead.iter().take(MAX_SHOWN_CALLS).map(|run| {
+        let why = run.termination.map(|why| format!(": {}", reason(why))).unwrap_or_default();
+        let driven = if run.status == Status::Running && !run.driven { ", without a driver" } else { "" };
+        format!("run {} is ahead, {}{why}{driven}", run.run_id, run.status.word())
+    });
+    let more = line.ahead.len().saturating_sub(MAX_SHOWN_CALLS);
+    shown.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
 fn why(result: &RunResult) -> String {

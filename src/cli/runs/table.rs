@@ -169,6 +169,9 @@ pub(super) fn why(run: &RunSummary, now_ms: i64) -> Cow<'_, str> {
     if let (Some(wait), None) = (&run.model_wait, &run.question) {
         return escape::line(&model_wait::brief(wait, now_ms)).into_owned().into();
     }
+    if let Some(first) = &run.behind {
+        return format!("waits for run {} to end", escape::line(first)).into();
+    }
     let own = run.question.as_deref().or(run.error.as_deref());
     match (own, run.status) {
         (Some(text), Status::Running) => format!("{}: {}", reason_of(run), escape::line(text)).into(),
@@ -232,6 +235,7 @@ mod tests {
             due_at_ms: None,
             schedule: None,
             scheduled_for_ms: None,
+            behind: None,
             is_complete: true,
             driven: false,
             waits_since_ms: None,

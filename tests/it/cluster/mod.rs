@@ -8,6 +8,7 @@ mod dead_connections;
 mod failover;
 mod faults;
 mod harness;
+mod lines;
 mod list_append;
 mod migrations;
 mod pgbouncer;

@@ -33,6 +33,7 @@ pub fn create(journal: &dyn Journal, run_id: &str) -> Lease {
         search_text: None,
         title: None,
         audit: None,
+        line: None,
     }));
     let Created::New(lease) = made.unwrap() else { panic!("it is new") };
     lease

@@ -13,9 +13,9 @@ use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
     EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments,
-    Worker,
+    PlaceInLine, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts,
+    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket,
+    WaitMoments, Worker,
 };
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Server, ServerOptions};
@@ -246,6 +246,11 @@ impl Journal for Counting {
     fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
         self.note("claim");
         self.inner.claim(waiting, shares)
+    }
+
+    fn line(&self, run_id: &str) -> Ticket<PlaceInLine> {
+        self.note("line");
+        self.inner.line(run_id)
     }
 
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {

@@ -109,6 +109,7 @@ fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2]
         search_text: None,
         title: None,
         audit: None,
+        line: None,
     }));
     let Ok(Created::New(lease)) = created else { panic!("it is new: {created:?}") };
     let status = Status::Paused;

@@ -13,6 +13,7 @@ mod callbacks;
 mod called;
 pub mod client;
 mod composed;
+mod concurrency;
 mod concurrent_answers;
 mod concurrent_questions;
 mod continued;

@@ -208,6 +208,7 @@ async fn make(journal: &Arc<dyn Journal>, id: &str) {
         search_text: None,
         title: None,
         audit: None,
+        line: None,
     };
     let Created::New(lease) = journal.create(new).await.unwrap() else { panic!("{id} is not new") };
     journal.release(id, lease.fence).await.unwrap();

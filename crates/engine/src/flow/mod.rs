@@ -91,8 +91,12 @@ pub(super) fn fits(program: &FlowProgram, state: &FlowState, decided: &Decided) 
 fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) -> Result<Effects, Refused> {
     let refused = |why: &str| Err(Refused::new(why));
     match (&state.phase, event) {
-        (Phase::New, EventKind::Started(started)) => Ok(begin(program, state, *started)),
-        (Phase::New, _) => refused("the run has not started"),
+        (Phase::New, EventKind::Started(started)) if !state.waits_in_line() => Ok(begin(program, state, *started)),
+        (Phase::New, EventKind::Admitted) if state.waits_in_line() => Ok(first_steps(program, state)),
+        (Phase::New, event) if !(state.waits_in_line() && may_come_in_line(&event)) => {
+            refused(if state.waits_in_line() { "the run waits in its line" } else { "the run has not started" })
+        }
+        (_, EventKind::Admitted) => refused("the run waits in no line"),
         (_, EventKind::Started(_)) => refused("the run has started already"),
         (Phase::Ended(_), EventKind::Retried(retried)) => redrive::retried(program, state, retried),
         (Phase::Ended(ending), EventKind::LimitsRaised(raised)) if continuation::limit_of(ending).is_some() => {
@@ -123,6 +127,10 @@ fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) ->
         }
         (_, EventKind::LimitsRaised(raised)) => {
             continuation::raise(program, state, raised)?;
+            Ok(Effects::new())
+        }
+        (Phase::New, EventKind::Resumed) => {
+            state.interrupted = false;
             Ok(Effects::new())
         }
         (_, EventKind::Resumed) => Ok(resume::resumed(program, state)),
@@ -164,6 +172,7 @@ fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) ->
 fn begin(program: &FlowProgram, state: &mut FlowState, started: Started) -> Effects {
     let input = started.run_input();
     let files = Arc::new(files(&started.read, started.edition));
+    let in_line = started.in_line;
     state.header = Arc::new(RunHeader {
         run_id: started.run_id,
         session: started.session,
@@ -187,6 +196,24 @@ fn begin(program: &FlowProgram, state: &mut FlowState, started: Started) -> Effe
         fork: None,
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
     });
+    if in_line { Effects::new() } else { first_steps(program, state) }
+}
+
+/// What may happen to a run while it waits in its line: nothing that begins or changes a step.
+fn may_come_in_line(event: &EventKind) -> bool {
+    matches!(
+        event,
+        EventKind::Interrupted
+            | EventKind::NewDocument(_)
+            | EventKind::Left
+            | EventKind::Cancelled(_)
+            | EventKind::LimitsRaised(_)
+            | EventKind::Resumed
+    )
+}
+
+/// Begins the first steps.
+fn first_steps(program: &FlowProgram, state: &mut FlowState) -> Effects {
     let condition =
         program.condition.as_ref().map_or(Ok(true), |condition| Advance::of(program, state).holds(condition));
     match condition {

@@ -26,6 +26,7 @@ use crate::language::wait::{WAIT, WAIT_FOR_EVENT, Wait, WaitForEvent};
 use crate::language::workflow::Definition;
 use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
 use crate::program::awaited_event::EventStep;
+use crate::program::concurrency::ConcurrencyRule;
 use crate::program::condition::CompiledCondition;
 use crate::program::denial::{self, DenialRule, StepsAfterNo};
 use crate::program::flow::{
@@ -90,6 +91,7 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
                 on_failure,
                 output: output.map(FlowOutput::Field),
                 zone: definition.timezone.as_deref().and_then(zone),
+                concurrency: definition.concurrency.as_ref().and_then(ConcurrencyRule::of),
                 schedule: definition.schedule.as_ref().and_then(FlowSchedule::of),
                 webhook,
                 inputs,
@@ -156,6 +158,7 @@ impl FlowLowering<'_, '_> {
             on_failure: None,
             output: Some(output),
             zone: None,
+            concurrency: None,
             schedule: None,
             webhook: None,
             inputs: Schema::any(),

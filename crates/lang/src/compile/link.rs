@@ -163,6 +163,7 @@ impl<'t> Linker<'t> {
                         faults.extend(found.into_iter().map(|fault| fault.placed(&main.tree, &at)));
                     }
                     faults.extend(no_description(main, &call, &called));
+                    faults.extend(waits_in_line(main, &call, &called));
                     made.push((*index, tool, called));
                 }
                 Err(fault) => {
@@ -183,6 +184,7 @@ impl<'t> Linker<'t> {
     ) -> Option<NamedDocument<'_>> {
         few_of_many(faults);
         let program = self.call(main, call, faults)?;
+        faults.extend(waits_in_line(main, call, &program));
         if let Err(fault) = tool::looped(&call.declaration, Arc::clone(&program), true) {
             faults.extend(self.in_document(&program, *fault));
             return None;
@@ -383,6 +385,21 @@ pub(super) fn put(made: Vec<Made>, tools: &mut Vec<Tool>, sources: &mut Vec<Sour
             }
         }
     }
+}
+
+/// A call that waits for the end of a run that may wait itself for others of its workflow. It would hold the place of the run that
+/// calls, and the slot of a server, meanwhile: those that it waits for may need them.
+fn waits_in_line(main: &Document, call: &DeclaredCall, called: &Program) -> Option<Diagnostic> {
+    let waits = call.workflow.as_ref().is_some_and(|workflow| workflow.wait);
+    if !waits || called.as_flow()?.concurrency.is_none() {
+        return None;
+    }
+    let (name, at) = (&called.name, call.at());
+    let message =
+        format!("`{name}` has `concurrency`, which counts runs of their own, and this call waits for its run");
+    let help =
+        "write `\"wait\": false`, so that it is a run of its own; or move `concurrency` to the workflows that call it";
+    Some(Diagnostic::error(codes::CONCURRENCY_BELOW, message, at.as_str(), main.tree.place(&at)).help(help))
 }
 
 /// The warning for a loop or a workflow without a description: a model chooses a tool by its description.

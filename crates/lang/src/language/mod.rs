@@ -6,6 +6,7 @@ pub mod action;
 pub mod agent_request;
 pub mod approval;
 pub mod choose;
+pub mod concurrency;
 pub mod condition;
 pub mod document_file;
 mod editor;

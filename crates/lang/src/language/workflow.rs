@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::concurrency::Concurrency;
 use super::react::Budget;
 use super::webhook::Trigger;
 use super::{Condition, Step};
@@ -54,6 +55,9 @@ pub struct Definition {
     /// What a whole run may use, the runs of its steps included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// How many runs of the workflow are under way at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
     /// The IANA name of the time zone in which a date alone begins at midnight, and whose days are counted. Default: UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,

@@ -8,6 +8,7 @@ pub mod bind;
 pub mod builtin;
 pub mod canonical;
 pub mod choose;
+pub mod concurrency;
 pub mod condition;
 pub mod denial;
 pub mod duration;

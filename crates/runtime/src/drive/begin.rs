@@ -9,6 +9,7 @@ use super::fault::Fault;
 use super::fold::written;
 use super::input_files::{given_by_model, taken_by};
 use super::lease_guard::{LeaseGuard, RunLease};
+use super::line;
 use super::model::ModelClient;
 use super::read_files;
 use super::run::{Driver, HeldRun};
@@ -19,7 +20,7 @@ use super::status::status_record;
 use super::subrun::SubrunOrigin;
 use super::tool::OpenedRun;
 use super::world::{Engine, Watch, World};
-use crate::journal::{Append, AuditEntry, Created, NewRun};
+use crate::journal::{Append, AuditEntry, CancelRequest, Created, LineRule, NewRun};
 use loopctl_engine::effect::{Effects, steps_of};
 use loopctl_engine::event::{Event, EventKind, ModelFacts, Moment, Started};
 use loopctl_engine::previous::Earlier;
@@ -125,6 +126,8 @@ impl Engine {
         started: Box<StartedRun>,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
+        let waits =
+            started.state.waits_in_line() && self.without_place(program, &started.state, &watch).await?.is_some();
         let run = OpenedRun {
             run_id: started.run_id().to_owned(),
             returned: started.state.returned(),
@@ -132,7 +135,7 @@ impl Engine {
         };
         let _tools = self.world.toolbox.open(run);
         let (driver, effects) = started.driver(&self.world, program, watch.clone());
-        let finished = driver.drive(effects).await?;
+        let finished = if waits { driver.leave().await? } else { driver.drive(effects).await? };
         self.left(program, finished, &watch).await
     }
 
@@ -219,6 +222,9 @@ impl Engine {
         {
             (start.org, start.token) = (caller.org, caller.token.map(String::from));
         }
+        let is_below = origin.is_some_and(|origin| !origin.is_own);
+        let line = line::of_new(program, &started, start.org.as_deref(), is_below)?;
+        started.in_line = line.is_some();
         let (loop_name, session) = (started.loop_name.clone(), started.session.clone());
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
         let event = Event { at, kind: EventKind::Started(Box::new(started)) };
@@ -245,31 +251,62 @@ impl Engine {
             search_text: Some(described.search_text),
             title: Some(described.title),
             audit: start_line(start, at_ms, *origin),
+            line,
         };
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
             Created::New(lease) => {
                 let guard = LeaseGuard::new(&self.world.journal, &run_id, &lease);
                 let lease = RunLease { run_id, fence: lease.fence, events: 1, guard };
                 self.world.meters.iter().for_each(|meters| meters.created(&state.header, start.within.as_ref()));
-                Ok(Begin::New(Box::new(StartedRun { state, effects, models: models.clone(), lease })))
+                let started = Box::new(StartedRun { state, effects, models: models.clone(), lease });
+                self.unless_refused(program, started).await
             }
+            Created::LineFull(by) => Err(Fault::LineFull { by }),
             Created::KeyTaken(by) => self.of_key(by, &identity).await,
-            Created::Conflict if start.run_id.is_some() => {
-                let RunInput { value, lists } = state.header.input.clone();
-                (start.input, start.lists) = (value, lists);
-                let there = self.find(&run_id).await?;
-                let again = start.event(program, run_id.clone(), None, &self.world.texts)?;
-                let is_same =
-                    there.is_some_and(|run| origin.is_none() && start::is_same_as_older(&run.identity, &again, start));
-                if is_same { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
-            }
-            Created::Same | Created::Conflict => {
+            Created::Same | Created::Conflict if start.run_id.is_none() => {
                 // The next attempt needs it.
                 let RunInput { value, lists } = state.header.input.clone();
                 (start.input, start.lists) = (value, lists);
                 Ok(Begin::Same(run_id))
             }
+            Created::Same => Ok(Begin::Same(run_id)),
+            Created::Conflict => self.of_older(program, start, *origin, &state).await,
         }
+    }
+
+    /// A run that was created, unless another one joined its line at the same time before it, and it is to be refused then.
+    async fn unless_refused(&self, program: &Program, started: Box<StartedRun>) -> Result<Begin, Fault> {
+        if !started.state.waits_in_line() {
+            return Ok(Begin::New(started));
+        }
+        let line = self.line(started.run_id()).await?;
+        let (true, Some(first)) = (line.rule == LineRule::Refuse && !line.has_place(), line.ahead.into_iter().next())
+        else {
+            return Ok(Begin::New(started));
+        };
+        let run_id = started.run_id().to_owned();
+        started.leave().await?;
+        let reason = Some(format!("run {} was started at the same time, before it", first.run_id));
+        self.cancel(program, &run_id, CancelRequest { reason, by: None }).await?;
+        Err(Fault::LineFull { by: first.run_id })
+    }
+
+    /// The run that has the id of a start, if an older version identified it otherwise.
+    async fn of_older(
+        &self,
+        program: &Program,
+        start: &mut Start,
+        origin: Option<&SubrunOrigin>,
+        state: &State,
+    ) -> Result<Begin, Fault> {
+        let run_id = state.header.run_id.clone();
+        let RunInput { value, lists } = state.header.input.clone();
+        (start.input, start.lists) = (value, lists);
+        let there = self.find(&run_id).await?;
+        let again = start.event(program, run_id.clone(), None, &self.world.texts)?;
+        let is_same =
+            there.is_some_and(|run| origin.is_none() && start::is_same_as_older(&run.identity, &again, start));
+        if is_same { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
     }
 
     /// The run that has the key of a start, if it is the same.

@@ -11,8 +11,8 @@ use super::engine::Engine;
 use super::fault::Fault;
 use super::fold;
 use crate::journal::{
-    Append, CallbackState, Created, Journal, NewRun, RowText, RunExtras, RunFilter, RunSummary, StatusRecord,
-    StoreError,
+    Append, CallbackState, Created, Journal, LineRule, NewRun, NewRunLine, RowText, RunExtras, RunFilter, RunSummary,
+    StatusRecord, StoreError,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -140,7 +140,7 @@ impl StorePair {
                 }
                 (self.to.lease(&run_id).await?.fence, there.len())
             }
-            Created::Conflict => return Err(other_run(&run_id)),
+            Created::Conflict | Created::LineFull(_) => return Err(other_run(&run_id)),
             Created::KeyTaken(by) => {
                 return Err(CopyFault::Refused(format!(
                     "run {by} of the target was started with the same `Idempotency-Key` as run {run_id}: nothing of it was \
@@ -270,7 +270,18 @@ impl ReadRun {
             search_text: self.extras.search_text.clone(),
             title: self.extras.title.clone(),
             audit: None,
+            line: self.line(),
         }
+    }
+
+    /// The line that it is in. Whether it may be there was decided before.
+    fn line(&self) -> Option<Box<NewRunLine>> {
+        let line = self.extras.line.clone()?;
+        let rule = match line.rule {
+            LineRule::Refuse => LineRule::Wait,
+            rule => rule,
+        };
+        Some(Box::new(NewRunLine { rule, ..line }))
     }
 
     fn record(&self) -> StatusRecord {

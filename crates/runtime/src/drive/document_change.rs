@@ -113,7 +113,7 @@ impl Engine {
     }
 
     /// The program that a run has followed so far, if this version can compile it.
-    fn recorded(&self, program: &Program, run_id: &str, events: &[Event]) -> Option<Arc<Program>> {
+    pub(super) fn recorded(&self, program: &Program, run_id: &str, events: &[Event]) -> Option<Arc<Program>> {
         let project = serde_json::to_string(&*program.project).ok();
         let project = project.map(|text| Source::new("loopctl.json", text));
         let of = |project| {

@@ -15,6 +15,7 @@ use super::fault::Fault;
 use super::fold;
 use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
+use super::line;
 use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
 use super::outside_events::awaited;
 use super::question_owner;
@@ -71,7 +72,8 @@ impl Engine {
                 Begin::New(started) => started,
                 Begin::Same(run_id) => return Box::pin(self.join(program, &run_id, watch)).await,
             };
-            self.drive(program, started, watch).await
+            let finished = self.drive(program, started, watch.clone()).await?;
+            Box::pin(self.in_its_turn(program, finished, watch)).await
         }
     }
 
@@ -92,7 +94,7 @@ impl Engine {
         loop {
             match self.resumed(program, run_id, resume.clone(), watch.clone()).await {
                 Err(Fault::Store(StoreError::Driven(driven))) if driven == run_id && resume.is_decision_alone() => {}
-                other => return other,
+                other => return Box::pin(self.in_its_turn(program, other?, watch)).await,
             }
             // The process that drives the run takes the decision; this one waits for the run, and drives it after that.
             let mut read = self.read(program, run_id).await?;
@@ -150,6 +152,17 @@ impl Engine {
             }
             Resumption::Up { state, what, events, models } => (state, what, events, models),
         };
+        let waits = match state.phase {
+            Phase::Ended(_) => None,
+            _ => self.without_place(program, &state, &watch).await?,
+        };
+        if let Some(line) = waits {
+            guard.give_back().await.map_err(Fault::Store)?;
+            if resume.decided.is_some() {
+                return Err(line::undecided(&line));
+            }
+            return self.left(program, Finished { state }, &watch).await;
+        }
         self.world.deaths.resumed_after(lease.failed_take_ups);
         let returned = state.returned();
         let caller = state.header.caller.as_ref().map(|caller| caller.run_id.clone());
@@ -243,6 +256,7 @@ impl Engine {
         if adoption.is_some() {
             Box::pin(self.fits_below(program, &state)).await?;
         }
+        self.may_rejoin(program, &state, resume).await?;
         let Some(what) = self.next_events(program, &state, resume, adoption).await? else {
             return Ok(Resumption::AsItIs(state));
         };
@@ -298,6 +312,7 @@ impl Engine {
             (Phase::Ended(_), None) => return Ok(None),
             (_, _) if resume.retried.is_some() => None,
             // Nobody decided in time; the approvals of a sub-run expire there.
+            (Phase::New, None) if !state.interrupted => None,
             (Phase::Paused { .. }, None) if is_due(due_times(state).own) => Some(EventKind::ApprovalExpired),
             (Phase::Paused { .. }, None) if is_due(due_times(state).below) => Some(EventKind::Resumed),
             // No human has to decide anything: the model is asked again.

@@ -49,6 +49,14 @@ pub enum Fault {
     /// Another run has this id.
     #[error("there is a run {0} already, of another document or input; take another id")]
     Conflict(String),
+    /// The run would have to wait for another one of its workflow, and is refused instead.
+    #[error(
+        "run {by} holds the place that this one needs: its workflow lets no more run at a time for the same key; start it again when that run has ended"
+    )]
+    LineFull {
+        /// The first run that it would wait for.
+        by: String,
+    },
     /// The previous run that a new one names does not exist, or belongs to another organisation.
     #[error("there is no run {0} for this one to read: an earlier run is one of the same store")]
     NoPrevious(String),
@@ -77,6 +85,7 @@ impl Fault {
             Self::FailureHandled => "on_failure_ran",
             Self::Changed { .. } => "document_changed",
             Self::Conflict(_) => "run_id_conflict",
+            Self::LineFull { .. } => "concurrency_full",
             Self::NoPrevious(_) => "no_previous_run",
             Self::Journal { .. } => "journal_unreadable",
         }
@@ -98,6 +107,7 @@ impl Fault {
             | Self::Refused(_)
             | Self::FailureHandled
             | Self::Conflict(_)
+            | Self::LineFull { .. }
             | Self::NoPrevious(_)
             | Self::Journal { .. } => None,
         }

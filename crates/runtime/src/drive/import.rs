@@ -133,7 +133,7 @@ impl Import {
                 }
                 (self.to.lease(run_id).await?.fence, there)
             }
-            Created::Conflict | Created::KeyTaken(_) => return Err(other_run(run).into()),
+            Created::Conflict | Created::KeyTaken(_) | Created::LineFull(_) => return Err(other_run(run).into()),
         };
         let last = run.events.len().saturating_sub(1);
         let mut waiting = Vec::new();
@@ -182,6 +182,7 @@ impl Import {
             search_text: Some(described.search_text),
             title: Some(described.title),
             audit: None,
+            line: None,
         };
         if self.continues { new } else { new.to_imported() }
     }
@@ -245,12 +246,16 @@ impl<R: BufRead> RunReader<R> {
         let line = self.lines.number;
         let (mut bytes, mut texts, mut events) = (0_usize, Vec::new(), Vec::new());
         for _ in 0..head.texts {
-            let RunLine::Text(text) = self.line()? else { return Err(self.lines.fault("it is no text of the run")) };
+            let RunLine::Text(text) = self.line()? else {
+                return Err(self.lines.fault("it is no text of the run"));
+            };
             bytes = self.counted(bytes, text.len())?;
             texts.push(Blob::new(text));
         }
         for _ in 0..head.events {
-            let RunLine::Event(event) = self.line()? else { return Err(self.lines.fault("it is no event of the run")) };
+            let RunLine::Event(event) = self.line()? else {
+                return Err(self.lines.fault("it is no event of the run"));
+            };
             bytes = self.counted(bytes, event.get().len())?;
             events.push(String::from(Box::<str>::from(event)));
         }

@@ -66,7 +66,8 @@ pub(super) fn call<'a>(
             let (driven, id) = (Arc::clone(&program), run_id.clone());
             let drive = Box::pin(async move {
                 let watch = Watch { listener: None, stop };
-                engine.resumed(&driven, &id, Resume::default(), watch).await
+                let finished = engine.resumed(&driven, &id, Resume::default(), watch.clone()).await?;
+                engine.in_its_turn(&driven, finished, watch).await
             });
             let place = match place {
                 Some(place) => Some(place),

@@ -25,6 +25,7 @@ mod kept_events;
 mod launch;
 pub mod launcher;
 pub mod lease_guard;
+mod line;
 pub mod list;
 pub mod model;
 mod model_waits;

@@ -1,6 +1,7 @@
 //! The driver of one run: the only loop that awaits. It performs an effect, applies the outcome to the state,
 //! makes it durable, and only then performs the next effect.
 
+mod in_line;
 mod interrupts;
 mod live;
 mod model_call;
@@ -204,8 +205,9 @@ impl<'a> Driver<'a> {
                 }
             }
         }
+        let continues = matches!(self.state.phase, Phase::Ended(_));
         match self.take_all(what).await {
-            Ok(effects) => self.drive(effects).await,
+            Ok(effects) => self.drive_in_line(effects, continues).await,
             Err(fault) => {
                 drop(self.lease.guard.give_back().await);
                 Err(refused(fault))
@@ -239,6 +241,15 @@ impl<'a> Driver<'a> {
         Ok(effects)
     }
 
+    /// The same as [`Driver::drive`] for a run that is resumed. `continues`: after it had ended, so that it needs a place anew.
+    async fn drive_in_line(mut self: Box<Self>, effects: Effects, continues: bool) -> Result<Finished, Fault> {
+        let engine = Engine { world: Arc::clone(self.world) };
+        if continues && Box::pin(self.left_in_line(&engine)).await? {
+            return self.drive(Effects::new()).await;
+        }
+        self.drive(effects).await
+    }
+
     /// Drives the run until it ends, waits for a human, or is stopped.
     pub async fn drive(mut self: Box<Self>, effects: Effects) -> Result<Finished, Fault> {
         let driven = self.performed(effects).await;
@@ -258,6 +269,13 @@ impl<'a> Driver<'a> {
                 && let Some(request) = self.cancel_request().await?
             {
                 effects = self.take(request).await?;
+                continue;
+            }
+            if self.state.waits_in_line() {
+                if self.watch.stop.as_ref().is_some_and(Stop::is_asked) {
+                    return self.stopped().await;
+                }
+                effects = self.take(EventKind::Admitted).await?;
                 continue;
             }
             let (calls, steps) = (calls_of(&effects), steps_of(&effects));

@@ -193,6 +193,7 @@ impl Start {
             started_by: None,
             bound: Allowance::default(),
             order: program.order(),
+            in_line: false,
             scripted: false,
             edition: EDITION,
             documents_sha256: Some(documents_sha256(&documents).to_string()),

@@ -3,6 +3,7 @@
 mod administration;
 mod audit;
 mod decisions;
+mod line;
 mod outside_events;
 mod queue;
 mod schedules;
@@ -25,9 +26,9 @@ use super::store_name::StoreKind;
 use super::{
     Append, AuditFilter, AuditLine, CALLBACK_LEASE, CallbackProgress, CallbackState, CancelRequest, ClaimedRun,
     Created, EventPut, EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun,
-    OutsideEvent, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts,
-    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules, SettledDecision,
-    StatusRecord, StoreError, Ticket, WaitMoments, Worker, failpoint, search_text,
+    NewRunLine, OutsideEvent, PlaceInLine, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing,
+    RowCompletion, RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ScheduledRun, ServedSchedules,
+    SettledDecision, StatusRecord, StoreError, Ticket, WaitMoments, Worker, failpoint, search_text,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -99,6 +100,7 @@ struct StoredRun {
     identity: String,
     start_key: Option<String>,
     scheduled: Option<ScheduledRun>,
+    line: Option<Box<NewRunLine>>,
     started_at_ms: i64,
     data: Mutex<RunData>,
 }
@@ -123,6 +125,8 @@ struct RunData {
     decisions: BTreeMap<String, QueuedDecision>,
     search_text: Option<String>,
     title: Option<String>,
+    /// Its number in its line, which grows with each that joins it.
+    place: u64,
 }
 
 impl RunData {
@@ -152,6 +156,13 @@ impl MemoryJournal {
         if let Some(there) = new.start_key.as_ref().and_then(|key| table.by_key.get(key)) {
             return Ok(Created::KeyTaken(there.run_id.to_string()));
         }
+        let place = match &new.line {
+            Some(line) => match table.join(line) {
+                Ok(place) => place,
+                Err(before) => return Ok(Created::LineFull(before)),
+            },
+            None => 0,
+        };
         let mut events = Log::default();
         events.push(&new.event);
         let is_to_be_posted = new.status_record.as_ref().is_some_and(StatusRecord::is_to_be_posted);
@@ -170,6 +181,7 @@ impl MemoryJournal {
             decisions: BTreeMap::new(),
             search_text: new.search_text,
             title: new.title,
+            place,
         };
         if let Some(scheduled) = &new.scheduled {
             self.schedules().started(&new.run_id, scheduled.clone());
@@ -191,6 +203,7 @@ impl MemoryJournal {
             identity: new.identity,
             start_key: new.start_key,
             scheduled: new.scheduled,
+            line: new.line,
             started_at_ms: new.at_ms,
             data: Mutex::new(data),
         });
@@ -211,6 +224,9 @@ impl MemoryJournal {
 
     fn write(&self, entry: Append) -> Result<(), StoreError> {
         let run = self.run(&entry.run_id)?;
+        // Runs join a line one after the other.
+        let table = entry.reopens.then(|| self.table.write().unwrap_or_else(PoisonError::into_inner));
+        let joined = table.as_ref().and_then(|table| Some(table.last_place(&run.line.as_ref()?.line) + 1));
         let mut data = run.held(entry.fence)?;
         if data.next() != entry.seq {
             return Err(StoreError::out_of_order(&entry.run_id, entry.seq, data.next()));
@@ -238,7 +254,9 @@ impl MemoryJournal {
         if entry.reopens {
             data.cancel = None;
             data.callback = CallbackProgress::default();
+            data.place = joined.unwrap_or_default();
         }
+        drop(table);
         data.driven = !entry.release;
         if let Some(noted) = entry.audit {
             let (run_id, loop_name) = (Some(entry.run_id), Some(run.loop_name.clone()));
@@ -264,8 +282,8 @@ impl MemoryJournal {
         let is_found = |run: &StoredRun| search.as_ref().is_none_or(|text| run.has_text(text));
         let is_due = |run: &StoredRun| filter.due_ms.is_none_or(|now_ms| run.is_due(now_ms));
         let called = waiting_called(&in_order);
-        let summaries =
-            runs.iter().filter(|run| is_due(run) && is_found(run)).map(|run| listed(run.summary(), &called));
+        let summaries = runs.iter().filter(|run| is_due(run) && is_found(run));
+        let summaries = summaries.map(|run| listed(self.behind(run.summary()), &called));
         Ok(summaries.filter(|run| is_wanted(filter, run)).take(limit).collect())
     }
 }
@@ -295,7 +313,7 @@ impl Journal for MemoryJournal {
 
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {
         Ticket::ready(match self.run(run_id) {
-            Ok(run) => Ok(Some(run.summary())),
+            Ok(run) => Ok(Some(self.behind(run.summary()))),
             Err(StoreError::NoSuchRun(_)) => Ok(None),
             Err(fault) => Err(fault),
         })
@@ -307,7 +325,7 @@ impl Journal for MemoryJournal {
             let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
             table.by_org.get(&of).and_then(|runs| runs.get(run_id)).cloned()
         };
-        Ticket::ready(failpoint::store_call().map(|()| found().map(|run| run.summary())))
+        Ticket::ready(failpoint::store_call().map(|()| found().map(|run| self.behind(run.summary()))))
     }
 
     fn find_by_key(&self, start_key: &str) -> Ticket<Option<RunSummary>> {
@@ -315,7 +333,7 @@ impl Journal for MemoryJournal {
             let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
             table.by_key.get(start_key).cloned()
         };
-        Ticket::ready(failpoint::store_call().map(|()| found().map(|run| run.summary())))
+        Ticket::ready(failpoint::store_call().map(|()| found().map(|run| self.behind(run.summary()))))
     }
 
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
@@ -340,6 +358,10 @@ impl Journal for MemoryJournal {
 
     fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
         Ticket::ready(Ok(self.claimed(&waiting, &shares)))
+    }
+
+    fn line(&self, run_id: &str) -> Ticket<PlaceInLine> {
+        Ticket::ready(self.run(run_id).map(|run| self.line_of(&run)))
     }
 
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {

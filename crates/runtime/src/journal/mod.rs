@@ -13,6 +13,7 @@ pub mod decision_queue;
 pub mod failpoint;
 pub mod fault;
 mod lease_clock;
+mod line;
 mod log;
 mod measured;
 pub mod memory;
@@ -47,6 +48,7 @@ pub use append::Ticket;
 pub use audit::{AuditAction, AuditEntry, AuditFilter, AuditLine, LoopSwitch};
 pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreError;
+pub use line::{LineRule, MOST_AHEAD, NewRunLine, PlaceInLine, RunAhead};
 pub use measured::MeasuredRun;
 pub use model_wait::ModelWait;
 pub use outside_event::{AwaitedEvent, EventPut, EventWaiter, KeptEvent, KeptQuery, OutsideEvent};
@@ -121,6 +123,9 @@ pub trait Journal: Send + Sync {
     /// Leases runs that wait for a driver: of each owner at most its number, the oldest first. There may be fewer, because other
     /// drivers claim them too.
     fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>>;
+
+    /// Where a run is in its line: see [`NewRun::line`]. One that has ended: where it would be if it continued.
+    fn line(&self, run_id: &str) -> Ticket<PlaceInLine>;
 
     /// Has a run that waits for its model claimed from this moment on, in milliseconds since 1970. Ignored for any
     /// other run.
@@ -295,6 +300,8 @@ pub struct NewRun {
     pub title: Option<String>,
     /// Who starts it, where that is somebody's act: a line of the audit is written together with it.
     pub audit: Option<Box<AuditEntry>>,
+    /// The runs that it waits for: it joins their line at its end, and again whenever it continues after it had ended.
+    pub line: Option<Box<NewRunLine>>,
 }
 
 /// The outcome of creating a run.
@@ -308,6 +315,8 @@ pub enum Created {
     Conflict,
     /// This run, of another id, has the key of the start.
     KeyTaken(String),
+    /// It would have to wait for this run, and is refused instead.
+    LineFull(String),
 }
 
 /// What lists of runs show, and events change.
@@ -447,6 +456,9 @@ pub struct RunSummary {
     /// The time that the schedule started it for, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_for_ms: Option<i64>,
+    /// The first run of those that it waits for, in the line that it is in: it is not driven before that one has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<Box<str>>,
     /// Whether the row has all that this version writes; otherwise [`Journal::complete_row`] completes it.
     #[serde(skip)]
     pub is_complete: bool,
@@ -504,6 +516,7 @@ impl RunSummary {
             due_at_ms: None,
             schedule: None,
             scheduled_for_ms: None,
+            behind: None,
             is_complete: true,
             driven: false,
             waits_since_ms: None,

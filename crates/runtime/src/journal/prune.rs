@@ -1,6 +1,6 @@
 //! Which runs are deleted, and what a copy of a run needs besides its events.
 
-use super::{AnswerToken, Journal, ScheduledRun, StoreError};
+use super::{AnswerToken, Journal, NewRunLine, ScheduledRun, StoreError};
 use loopctl_engine::outcome::Status;
 
 /// Which runs are to be deleted: of those that no other run called, those that ended before a moment, with all runs
@@ -76,6 +76,8 @@ pub struct RunExtras {
     pub title: Option<String>,
     /// The events that it waits for: see [`StatusRecord::awaits`](super::StatusRecord::awaits).
     pub awaits: Option<String>,
+    /// The line that it is in.
+    pub line: Option<NewRunLine>,
 }
 
 /// The number of runs that are deleted at a time: others write in between.

@@ -36,6 +36,7 @@ impl NewRun {
             callback_url: None,
             start_key: None,
             scheduled: None,
+            line: None,
             ..self
         }
     }

@@ -20,6 +20,7 @@ mod bad_token;
 mod bad_webhook;
 mod body_of_get;
 mod budget_too_small;
+mod concurrency_key;
 mod constant;
 mod constant_condition;
 mod cost_without_price;
@@ -200,6 +201,7 @@ pub const RULES: &[Rule] = &[
     unknown_zone::RULE,
     bad_webhook::RULE,
     webhook_input::RULE,
+    concurrency_key::RULE,
     form_fields::RULE,
     notify_target::RULE,
     mcp_server::RULE,

@@ -16,7 +16,13 @@ use crate::program::template::Variable;
 /// `filter`, in a workflow without a `condition`. It can do without the others.
 pub(super) fn of(document: &Value, definition: &Definition, steps: &[FlowStep]) -> Schema {
     let mut taken = TakenInputs::default();
-    for pointer in ["/definition/condition", "/definition/actions", "/definition/on_failure", "/definition/output"] {
+    for pointer in [
+        "/definition/condition",
+        "/definition/actions",
+        "/definition/on_failure",
+        "/definition/output",
+        "/definition/concurrency/key",
+    ] {
         let Some(written) = document.pointer(pointer) else { continue };
         taken.texts(written, false);
     }

@@ -55,6 +55,11 @@ impl NamedStep {
         step
     }
 
+    /// Whether the step lasts until the end of its run.
+    pub(super) fn waits(&self) -> bool {
+        self.waits
+    }
+
     /// What of the declaration of a tool the step may say.
     pub(super) fn declaration(&self) -> LoopTool {
         self.declaration.clone()

@@ -66,6 +66,9 @@ pub(in crate::compile) fn walk<'a>(
     let roots = roots(main);
     let mut context = walk.first();
     let at = |pointer: &str| main.value.pointer(pointer);
+    if let Some(key) = at("/definition/concurrency/key") {
+        walk.values("/definition/concurrency/key", key, &context);
+    }
     for (pointer, condition) in [("/definition/condition", "/definition/condition"), ("/filter", "/filter/condition")] {
         if let Some(value) = at(pointer) {
             walk.values(pointer, value, &context);

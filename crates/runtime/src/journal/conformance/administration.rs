@@ -165,6 +165,7 @@ pub(super) fn what_a_copy_needs_is_read_as_it_was_written(journal: &dyn Journal)
         search_text: Some("refund".to_owned()),
         title: Some("Refund".to_owned()),
         awaits: Some("[]".to_owned()),
+        line: None,
     };
     assert_eq!(wait(journal.extras("r")).unwrap(), expected);
     assert_eq!(wait(journal.extras("none")).unwrap_err(), StoreError::NoSuchRun("none".to_owned()));

@@ -161,6 +161,7 @@ pub(super) fn a_list_shows_the_newest_first_with_their_standing(journal: &dyn Jo
         due_at_ms: None,
         schedule: None,
         scheduled_for_ms: None,
+        behind: None,
         is_complete: false,
         driven: false,
         damaged: None,

@@ -21,6 +21,7 @@ mod answer_tokens;
 mod audit;
 mod basics;
 mod decisions;
+mod lines;
 mod lists;
 mod outside_events;
 mod queue;
@@ -178,6 +179,20 @@ pub const CASES: &[(&str, Case)] = &[
         rows::a_run_that_is_about_nothing_has_no_title_and_a_whole_row,
     ),
     ("a_row_names_the_schedule_that_started_it", rows::a_row_names_the_schedule_that_started_it),
+    (
+        "runs_of_a_line_have_places_in_the_order_in_which_they_joined_it",
+        lines::runs_of_a_line_have_places_in_the_order_in_which_they_joined_it,
+    ),
+    ("a_run_that_can_continue_has_its_place", lines::a_run_that_can_continue_has_its_place),
+    (
+        "a_run_that_continues_after_its_end_joins_its_line_anew",
+        lines::a_run_that_continues_after_its_end_joins_its_line_anew,
+    ),
+    (
+        "a_run_that_does_not_wait_is_refused_or_may_be_driven",
+        lines::a_run_that_does_not_wait_is_refused_or_may_be_driven,
+    ),
+    ("of_many_that_join_a_line_at_once_one_is_first", lines::of_many_that_join_a_line_at_once_one_is_first),
     ("a_run_reads_as_it_was_written", reads::a_run_reads_as_it_was_written),
     (
         "a_part_of_a_run_ends_with_the_event_that_comes_to_its_bound",
@@ -215,6 +230,7 @@ pub fn new_run(id: &str) -> NewRun {
         search_text: None,
         title: None,
         audit: None,
+        line: None,
     }
 }
 

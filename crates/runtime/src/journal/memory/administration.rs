@@ -95,6 +95,7 @@ impl StoredRun {
             search_text: data.search_text.clone(),
             title: data.title.clone(),
             awaits: data.status_record.awaits.clone(),
+            line: self.line.as_deref().cloned(),
         }
     }
 }

@@ -32,11 +32,13 @@ impl MemoryJournal {
 
     /// The runs that wait for a driver, the oldest first.
     fn waiting(&self, waiting: &QueueQuery) -> Vec<Arc<StoredRun>> {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        let waits = |run: &&Arc<StoredRun>| {
-            run.waits(waiting.now_ms) && !waiting.except.iter().any(|except| **except == *run.run_id)
+        let in_order = self.table.read().unwrap_or_else(PoisonError::into_inner).in_order.clone();
+        let waits = |run: &Arc<StoredRun>| {
+            run.waits(waiting.now_ms)
+                && !waiting.except.iter().any(|except| **except == *run.run_id)
+                && self.may_be_driven(run)
         };
-        table.in_order.iter().filter(waits).cloned().collect()
+        in_order.into_iter().filter(waits).collect()
     }
 
     pub(super) fn queued(&self, waiting: &QueueQuery) -> Vec<QueuedRuns> {

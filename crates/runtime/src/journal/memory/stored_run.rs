@@ -80,6 +80,7 @@ impl StoredRun {
             due_at_ms: data.due_at_ms(),
             schedule: self.scheduled.as_ref().map(|scheduled| scheduled.schedule.clone()),
             scheduled_for_ms: self.scheduled.as_ref().map(|scheduled| scheduled.due_at_ms),
+            behind: None,
             is_complete: data.is_complete(),
             driven: data.driven,
             waits_since_ms: data.status_record.waits_since_ms.filter(|_| data.status_record.status == Status::Running),

@@ -498,6 +498,17 @@ macro_rules! inserted {
     };
 }
 
+/// The number with which runs that continue after their end join their lines: see the migration to version 13.
+macro_rules! joins {
+    () => {
+        "joins AS (
+  UPDATE @.loopctl SET line_joins = line_joins + 1 WHERE EXISTS (
+    SELECT 1 FROM unnest($r.run, $r.reopens) AS q(run, reopens)
+    WHERE q.reopens AND (SELECT l.line FROM @.runs l WHERE l.id = q.run) IS NOT NULL) RETURNING line_joins
+)"
+    };
+}
+
 /// Columns that become those of a new record, where there is one.
 macro_rules! of_record {
     ($($column:literal),*) => {
@@ -532,8 +543,10 @@ macro_rules! updated {
     callback_tries = CASE WHEN s.reopens THEN 0 ELSE r.callback_tries END,
     callback = CASE WHEN s.reopens AND r.callback IS NOT NULL THEN 'pending' ELSE r.callback END,
     failed_take_ups = CASE WHEN s.releases AND r.take_up_events < s.events THEN 0 ELSE r.failed_take_ups END,
-    driver = CASE WHEN s.releases THEN NULL ELSE r.driver END
-  FROM unnest($r.values, $s.values) AS s($r.names, $s.names)
+    driver = CASE WHEN s.releases THEN NULL ELSE r.driver END,
+    place = CASE WHEN s.reopens AND r.line IS NOT NULL THEN (SELECT j.line_joins FROM joins j) * 1000 + s.number
+      ELSE r.place END
+  FROM unnest($r.values, $s.values) WITH ORDINALITY AS s($r.names, $s.names, number)
   WHERE r.id = s.run AND s.run IN (SELECT run FROM ins)"
         )
     };
@@ -566,7 +579,9 @@ static EVENTS_AND_ROWS: LazyLock<NumberedStatement> = LazyLock::new(|| {
     AppendParameters::statement(concat!(
         "WITH ins AS (",
         inserted!(),
-        "), standing AS (",
+        "), ",
+        joins!(),
+        ", standing AS (",
         updated!(""),
         ") SELECT run, seq FROM ins"
     ))
@@ -601,7 +616,9 @@ const ALL: &str = concat!(
   INSERT INTO @.audit (at_ms, action, actor, detail, run_id, loop_name, org)
   SELECT x.at_ms, x.action, x.actor, x.detail, r.run_id, r.loop_name, r.org
   FROM $x JOIN @.runs r ON r.id = x.run WHERE x.run IN (SELECT run FROM ins)
-), standing AS (",
+), ",
+    joins!(),
+    ", standing AS (",
     updated!(" AND (d.id = ANY ($u.decision)) IS NOT TRUE"),
     ") SELECT run, seq FROM ins"
 );

@@ -16,6 +16,7 @@ mod database_errors;
 mod decisions;
 mod examination;
 mod leases;
+mod line;
 mod new_runs;
 mod outside_events;
 mod pooler;
@@ -53,9 +54,9 @@ use super::store_name::StoreKind;
 use super::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
     EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments,
-    Worker, failpoint,
+    PlaceInLine, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts,
+    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket,
+    WaitMoments, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -218,7 +219,7 @@ impl Journal for PostgresJournal {
         let run_id = run.run_id.clone();
         let unclaimed = |created| match created {
             Created::New(lease) => vec![(run_id, lease.fence)],
-            Created::Same | Created::Conflict | Created::KeyTaken(_) => Vec::new(),
+            Created::Same | Created::Conflict | Created::KeyTaken(_) | Created::LineFull(_) => Vec::new(),
         };
         let Some(creates) = self.creates.clone() else {
             return Ticket::ready(Err(StoreError::Other("the store is closed".to_owned())));
@@ -293,6 +294,11 @@ impl Journal for PostgresJournal {
             leased.collect()
         };
         self.ask_lease(move |database| async move { database.claim(waiting, shares).await }, unclaimed)
+    }
+
+    fn line(&self, run_id: &str) -> Ticket<PlaceInLine> {
+        let run_id = run_id.to_owned();
+        self.ask_beside(move |database| async move { database.line(run_id).await })
     }
 
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {

@@ -13,14 +13,14 @@ use super::database::Database;
 use super::database_errors::StatementError;
 use super::record_columns::RecordColumns;
 use super::writes::{milliseconds, sha256};
-use crate::journal::column_words::sum;
+use crate::journal::column_words::{sum, word};
 use crate::journal::{CALLBACK_LEASE, Created, Lease, NewRun, StatusRecord, StoreError};
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
 
 /// The version of loopctl that reads the events of a run: raised when older ones can't.
 const FORMAT: i16 = 1;
-/// The most runs in a statement.
+/// The most runs in a statement. Each has a number in it, below 1,000, that its place in a line is made of.
 const MAX_RUNS: usize = 128;
 
 /// The statement. It returns the runs that are new; a run is known by its birth, because two requests of one batch may name
@@ -28,16 +28,20 @@ const MAX_RUNS: usize = 128;
 static CREATE: LazyLock<NumberedStatement> = LazyLock::new(|| {
     CreateParameters::statement(
         "
-WITH new AS (
+WITH joins AS (
+  UPDATE @.loopctl SET line_joins = line_joins + 1
+  WHERE EXISTS (SELECT 1 FROM unnest($c.line) AS l(line) WHERE l.line IS NOT NULL) RETURNING line_joins
+), new AS (
   INSERT INTO @.runs (run_id, fence, driver, birth, format, status, termination, iterations, started_at_ms, updated_at_ms,
     due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by, folder,
-    waits_since_ms, start_key, tokens, cost_usd, error, question, search_text, title, awaits)
+    waits_since_ms, start_key, tokens, cost_usd, error, question, search_text, title, awaits, line, line_limit, line_rule, place)
   SELECT run_id, 1, $me, birth, $format, status, termination, iterations, started_at_ms, at_ms, due_at_ms, org, token, session,
     called_by, loop_name, identity, callback_url, CASE WHEN callback_url IS NULL THEN NULL ELSE 'pending' END,
     CASE WHEN posts THEN clock_timestamp() + $lease_ms * interval '1 ms' END, $me,
     (SELECT d.folder FROM @.drivers d WHERE d.driver = $me), waits_since_ms, start_key, tokens, cost_usd, error, question,
-    search_text, title, awaits
-  FROM unnest($c.values, $s.values) AS c($c.names, $s.names)
+    search_text, title, awaits, line, line_limit, line_rule,
+    CASE WHEN line IS NOT NULL THEN (SELECT j.line_joins FROM joins j) * 1000 + number END
+  FROM unnest($c.values, $s.values) WITH ORDINALITY AS c($c.names, $s.names, number)
   ON CONFLICT DO NOTHING RETURNING id, birth
 ), first AS (
   INSERT INTO @.events (run, seq, fence, sum, event)
@@ -154,6 +158,9 @@ fn answer(batch: impl IntoIterator<Item = WaitingCreate>, created: Result<HashMa
 impl Database {
     pub(super) async fn create(&self, run: NewRun, outbox: CreateOutbox) -> Result<Created, StoreError> {
         self.ensure().await?;
+        if let Some(first) = self.refused_by(&run).await? {
+            return Ok(Created::LineFull(first));
+        }
         let (run_id, session) = (run.run_id.clone(), run.session.clone());
         let (asker, answer) = oneshot::channel();
         // If the thread is gone, the sender is dropped, and the answer reports that.
@@ -252,6 +259,9 @@ columns! {
         start_key: Option<&'a str>,
         search_text: Option<&'a str>,
         title: Option<&'a str>,
+        line: Option<&'a str>,
+        line_limit: Option<i32>,
+        line_rule: Option<String>,
     }
 }
 
@@ -302,6 +312,10 @@ impl<'a> CreateParameters<'a> {
             c.start_key.push(run.start_key.as_deref());
             c.search_text.push(run.search_text.as_deref());
             c.title.push(run.title.as_deref());
+            let line = run.line.as_deref();
+            c.line.push(line.map(|new| new.line.as_str()));
+            c.line_limit.push(line.map(|new| i32::try_from(new.limit).unwrap_or(i32::MAX)));
+            c.line_rule.push(line.and_then(|new| word(&new.rule)));
             match &run.status_record {
                 Some(record) => s.push(Some(record)),
                 None => s.push(Some(&StatusRecord::new(Status::Running, run.at_ms))),

@@ -5,6 +5,7 @@ use tokio_postgres::types::Type;
 use super::connection::Parameter;
 use super::database::Database;
 use super::database_errors::StatementError;
+use super::line::written;
 use super::queue::lives;
 use crate::journal::column_words::word;
 use crate::journal::{AnswerToken, PruneQuery, RunExtras, StoreError};
@@ -91,7 +92,8 @@ WHERE NOT EXISTS (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256) LIMIT $
 const MAX_TEXTS: i64 = 200;
 
 const EXTRAS: &str =
-    "SELECT id, token, due_at_ms, waits_since_ms, start_key, search_text, title, awaits FROM @.runs WHERE run_id = $1";
+    "SELECT id, token, due_at_ms, waits_since_ms, start_key, search_text, title, awaits, line, line_limit, line_rule
+  FROM @.runs WHERE run_id = $1";
 const TOKENS: &str = "SELECT hash, pause, call, expires_at_ms, used FROM @.answer_tokens WHERE run = $1";
 
 impl Database {
@@ -159,6 +161,7 @@ impl Database {
                 search_text: row.try_get("search_text")?,
                 title: row.try_get("title")?,
                 awaits: row.try_get("awaits")?,
+                line: written(row)?,
                 ..RunExtras::default()
             };
             for row in self.slow.query(TOKENS, &[(&id, Type::INT8)]).await? {

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::connection::Parameter;
 use super::database::Database;
 use super::database_errors::StatementError;
+use super::line::may_be_driven;
 use crate::journal::column_words::known;
 use crate::journal::{
     CALLBACK_LEASE, ClaimedRun, Lease, MOST_FAILED_TAKE_UPS, QueueQuery, QueueShare, QueuedRuns, RunHead, StoreError,
@@ -32,7 +33,9 @@ macro_rules! waiting {
             lives!("r.driver"),
             ") AND NOT (r.folder IS NOT NULL
                 AND r.folder IS DISTINCT FROM (SELECT m.folder FROM @.drivers m WHERE m.driver = $3)
-                AND EXISTS (SELECT 1 FROM @.drivers f WHERE f.folder = r.folder AND f.until > clock_timestamp()))"
+                AND EXISTS (SELECT 1 FROM @.drivers f WHERE f.folder = r.folder AND f.until > clock_timestamp()))
+             AND ",
+            may_be_driven!()
         )
     };
 }

@@ -10,6 +10,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::connection::{Parameter, text_of};
 use super::database::Database;
 use super::database_errors::StatementError;
+use super::line::behind;
 use super::queue::lives;
 use super::writes::sha256;
 use crate::journal::column_words::{known, sum};
@@ -66,7 +67,7 @@ macro_rules! summary {
               (SELECT s.schedule FROM @.scheduled_runs s WHERE s.run_id = r.run_id) AS schedule,
               (SELECT s.due_at_ms FROM @.scheduled_runs s WHERE s.run_id = r.run_id) AS scheduled_for_ms,
               r.identity, r.driver IS NULL AS is_free, ", lives!("r.driver"), " AS is_driven, r.org, r.callback_url, r.callback,
-              r.callback_tries, r.failed_take_ups, r.called_by, r.callback_pause, r.token, ", $waits, " AS waits_since_ms
+              r.callback_tries, r.failed_take_ups, r.called_by, r.callback_pause, r.token, ", behind!(), " AS behind, ", $waits, " AS waits_since_ms
               FROM @.runs r ",
             $where
         )
@@ -379,6 +380,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementError> {
         due_at_ms: row.try_get("due_at_ms")?,
         schedule: schedule.map(text_of),
         scheduled_for_ms: row.try_get("scheduled_for_ms")?,
+        behind: row.try_get::<_, Option<String>>("behind")?.map(Into::into),
         is_complete,
         driven: row.try_get("is_driven")?,
         waits_since_ms: row.try_get("waits_since_ms")?,

@@ -9,7 +9,7 @@ use super::target::PostgresTarget;
 use crate::journal::StoreError;
 
 /// The version of the tables.
-pub const VERSION: i32 = 12;
+pub const VERSION: i32 = 13;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
@@ -42,7 +42,8 @@ pub const TABLES: &str = "
 CREATE TABLE @.loopctl (
   version int NOT NULL,
   oldest_reader int NOT NULL,
-  lease_ms int NOT NULL
+  lease_ms int NOT NULL,
+  line_joins bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE @.drivers (
   driver uuid PRIMARY KEY,
@@ -97,7 +98,11 @@ CREATE TABLE @.runs (
   question text,
   search_text text,
   title text,
-  awaits text
+  awaits text,
+  line text,
+  line_limit int,
+  line_rule text,
+  place bigint
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX runs_by_start_key ON @.runs (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX runs_by_queue ON @.runs (org, token, id)
@@ -113,6 +118,8 @@ CREATE INDEX runs_by_owner ON @.runs (org, run_id);
 CREATE INDEX runs_by_end ON @.runs (updated_at_ms)
   WHERE called_by IS NULL AND status IN ('completed', 'failed', 'cancelled');
 CREATE INDEX runs_by_awaited ON @.runs (id) WHERE awaits IS NOT NULL;
+CREATE INDEX runs_by_line ON @.runs (line, place)
+  WHERE line IS NOT NULL AND (status IN ('running', 'paused') OR status = 'cancelled' AND termination IS NULL);
 CREATE TABLE @.outside_events (
   org text NOT NULL,
   id text NOT NULL,
@@ -209,6 +216,7 @@ const MIGRATIONS: &[(i32, &str)] = &[
     (9, FROM_9),
     (10, FROM_10),
     (11, FROM_11),
+    (12, FROM_12),
 ];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
@@ -344,6 +352,15 @@ CREATE INDEX outside_events_by_name ON @.outside_events (org, event, number) WHE
 CREATE INDEX outside_events_by_end ON @.outside_events (keep_until_ms);
 ";
 
+/// Version 13 knows lines of runs. `line_joins` numbers the statements with which runs join lines: its row is locked until the
+/// statement is committed, so that a run is never seen in a line before those ahead of it.
+const FROM_12: &str = "
+ALTER TABLE @.loopctl ADD COLUMN line_joins bigint NOT NULL DEFAULT 0;
+ALTER TABLE @.runs ADD COLUMN line text, ADD COLUMN line_limit int, ADD COLUMN line_rule text, ADD COLUMN place bigint;
+CREATE INDEX runs_by_line ON @.runs (line, place)
+  WHERE line IS NOT NULL AND (status IN ('running', 'paused') OR status = 'cancelled' AND termination IS NULL);
+";
+
 /// What a role that makes nothing needs.
 pub(super) const GRANTS: &str = "USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables (`loopctl store schema` prints the GRANTs)";
 
@@ -410,7 +427,9 @@ async fn migrate(link: &Link, target: &PostgresTarget) -> Result<(), StatementEr
 pub(super) fn statements(target: &PostgresTarget, has_schema: bool) -> String {
     let lease_ms = target.lease.unwrap_or(LEASE).as_millis();
     let schema = if has_schema { "" } else { "CREATE SCHEMA @;" };
-    let version = format!("INSERT INTO @.loopctl VALUES ({VERSION}, {OLDEST_READER}, {lease_ms});");
+    let version = format!(
+        "INSERT INTO @.loopctl (version, oldest_reader, lease_ms) VALUES ({VERSION}, {OLDEST_READER}, {lease_ms});"
+    );
     format!("{schema}{TABLES}{version}\n").replace('@', &target.schema)
 }
 

@@ -15,6 +15,7 @@ mod decisions;
 mod drivers;
 mod examination;
 mod leases;
+mod line;
 mod outside_events;
 mod prune;
 mod queue;
@@ -62,9 +63,9 @@ use super::store_name::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
     EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
-    PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts, RunExtras,
-    RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket, WaitMoments,
-    Worker, failpoint,
+    PlaceInLine, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts,
+    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket,
+    WaitMoments, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -279,6 +280,14 @@ impl Journal for SqliteJournal {
 
     fn claim(&self, waiting: QueueQuery, shares: Vec<QueueShare>) -> Ticket<Vec<ClaimedRun>> {
         self.writer.ask(Claim { waiting, shares, folder: self.folder() })
+    }
+
+    fn line(&self, run_id: &str) -> Ticket<PlaceInLine> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let run = run_id.to_owned();
+        self.quick.ask(Some(run_id), move |connection| line::of_run(connection, &run))
     }
 
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()> {

@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::answer_tokens::of_run;
 use super::database_errors::RequestError;
+use super::line;
 use super::queue::listed;
 use super::scheduled_runs;
 use super::take_ups::below;
@@ -145,7 +146,8 @@ fn delete(connection: &Connection, row: i64, run_id: &str) -> rusqlite::Result<(
 /// What a copy of a run needs besides its events.
 pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras, RequestError> {
     let sql =
-        "SELECT token, due_at_ms, waits_since_ms, start_key, search_text, title, awaits FROM runs WHERE run_id = ?1";
+        "SELECT token, due_at_ms, waits_since_ms, start_key, search_text, title, awaits, line, line_limit, line_rule
+         FROM runs WHERE run_id = ?1";
     let mut query = connection.prepare_cached(sql)?;
     let mut rows = query.query([run_id])?;
     let row = rows.next()?.ok_or_else(|| StoreError::NoSuchRun(run_id.to_owned()))?;
@@ -158,6 +160,7 @@ pub(super) fn extras(connection: &Connection, run_id: &str) -> Result<RunExtras,
         search_text: row.get("search_text")?,
         title: row.get("title")?,
         awaits: row.get("awaits")?,
+        line: line::written(row)?,
         scheduled: scheduled_runs::of_run(connection, run_id)?,
     })
 }

@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::database_errors::RequestError;
 use super::leases::{HeldLease, Leases};
+use super::line::may_be_driven;
 use super::requests::Take;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::{ClaimedRun, MOST_FAILED_TAKE_UPS, ModelWait, QueueQuery, QueueShare, QueuedRuns};
@@ -13,12 +14,16 @@ use crate::journal::{ClaimedRun, MOST_FAILED_TAKE_UPS, ModelWait, QueueQuery, Qu
 /// [`MOST_FAILED_TAKE_UPS`].
 macro_rules! waiting {
     () => {
-        "parent_run_id IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL)
+        concat!(
+            "parent_run_id IS NULL AND (status = 'running' OR due_at_ms IS NOT NULL)
          AND (status = 'running' AND (failed_take_ups < 3 OR driver IS NOT NULL)
            OR status = 'paused' AND due_at_ms <= ?1)
          AND (driver IS NULL OR driver NOT IN (SELECT value FROM json_each(?2)))
          AND run_id NOT IN (SELECT value FROM json_each(?3))
-         AND (folder IS NULL OR folder NOT IN (SELECT value FROM json_each(?4)))"
+         AND (folder IS NULL OR folder NOT IN (SELECT value FROM json_each(?4)))
+         AND ",
+            may_be_driven!()
+        )
     };
 }
 const QUEUE: &str = concat!(

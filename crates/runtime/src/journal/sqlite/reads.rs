@@ -17,6 +17,7 @@ use super::columns::selected;
 use super::database_errors::{RequestError, fault};
 use super::drivers::Drivers;
 use super::leases::living;
+use super::line::behind;
 use super::queue::{self, OtherDrivers, listed};
 use super::schema::open_to_read;
 use super::take_ups::below;
@@ -196,6 +197,8 @@ macro_rules! summary {
                search_text IS NOT NULL AS is_searchable, title,
                (SELECT schedule FROM scheduled_runs WHERE run_id = runs.run_id) AS schedule,
                (SELECT due_at_ms FROM scheduled_runs WHERE run_id = runs.run_id) AS scheduled_for_ms, ",
+            behind!(),
+            " AS behind, ",
             $waits,
             " AS waits_since_ms ",
             $from
@@ -387,6 +390,7 @@ impl Census {
             due_at_ms: row.get(columns.due_at_ms)?,
             schedule: row.get(columns.schedule)?,
             scheduled_for_ms: row.get(columns.scheduled_for_ms)?,
+            behind: row.get::<_, Option<String>>(columns.behind)?.map(Into::into),
             is_complete,
             driven: self.drives(row.get(columns.driver)?, row.get(columns.until_ms)?),
             waits_since_ms: row.get(columns.waits_since_ms)?,
@@ -523,7 +527,7 @@ selected! {
     struct SummaryColumns {
         run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, identity, driver, until_ms,
         org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause, token, waits_since_ms,
-        tokens, cost_usd, error, question, due_at_ms, fence, is_searchable, title, schedule, scheduled_for_ms,
+        tokens, cost_usd, error, question, due_at_ms, fence, is_searchable, title, schedule, scheduled_for_ms, behind,
     }
 }
 

@@ -11,6 +11,7 @@ use super::columns::{NamedValue, assignments, names, values, written};
 use super::database_errors::RequestError;
 use super::decisions;
 use super::leases::{HeldLease, Leases};
+use super::line;
 use super::record_columns::RecordRow;
 use super::scheduled_runs;
 use super::take_ups::{self, TakeUps};
@@ -44,6 +45,10 @@ written! {
         callback_by: &'a str,
         search_text: Option<&'a str>,
         title: Option<&'a str>,
+        line: Option<&'a str>,
+        line_limit: Option<u32>,
+        line_rule: Option<String>,
+        place: Option<i64>,
     }
 }
 
@@ -130,6 +135,11 @@ impl WriteRequest for NewRun {
         if let Some(taken) = has_key(transaction.connection, self.start_key.as_deref())? {
             return Ok(Created::KeyTaken(taken));
         }
+        let of_line = self.line.as_deref();
+        if let Some(first) = of_line.map(|new| line::refused_by(transaction.connection, new)).transpose()?.flatten() {
+            return Ok(Created::LineFull(first));
+        }
+        let place = of_line.map(|new| line::next_place(transaction.connection, &new.line)).transpose()?;
         transaction.leases.ensure(transaction.connection)?;
         let me = transaction.leases.me().unwrap_or_default().to_owned();
         let plain = StatusRecord::new(Status::Running, self.at_ms);
@@ -154,6 +164,10 @@ impl WriteRequest for NewRun {
             callback_by: &me,
             search_text: self.search_text.as_deref(),
             title: self.title.as_deref(),
+            line: of_line.map(|new| new.line.as_str()),
+            line_limit: of_line.map(|new| new.limit),
+            line_rule: of_line.and_then(line::rule_word),
+            place,
         };
         let record = RecordRow::from(record);
         let columns = [run.values(), record.values()].concat();
@@ -241,6 +255,7 @@ impl WriteRequest for Append {
                        callback = CASE WHEN callback IS NULL THEN NULL ELSE ?2 END WHERE id = ?1",
                 )?
                 .execute(params![row, word(&CallbackState::Pending)])?;
+            line::rejoin(connection, row)?;
         }
         for (key, value) in &self.remember {
             connection

@@ -15,7 +15,7 @@ use crate::journal::lease_clock::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 17;
+pub(super) const VERSION: i64 = 18;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -61,7 +61,11 @@ CREATE TABLE runs (
   question TEXT,
   search_text TEXT,
   title TEXT,
-  awaits TEXT
+  awaits TEXT,
+  line TEXT,
+  line_limit INTEGER,
+  line_rule TEXT,
+  place INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX runs_by_start_key ON runs (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX runs_by_queue ON runs (org, token, id)
@@ -70,6 +74,8 @@ CREATE INDEX runs_by_due ON runs (due_at_ms) WHERE due_at_ms IS NOT NULL;
 CREATE INDEX runs_by_waiting ON runs (run_id)
   WHERE parent_run_id IS NOT NULL AND (status = 'paused' OR waits_since_ms IS NOT NULL);
 CREATE INDEX runs_by_awaited ON runs (org, id) WHERE awaits IS NOT NULL;
+CREATE INDEX runs_by_line ON runs (line, place)
+  WHERE line IS NOT NULL AND (status IN ('running', 'paused') OR status = 'cancelled' AND termination IS NULL);
 CREATE TABLE outside_events (
   org TEXT NOT NULL,
   id TEXT NOT NULL,
@@ -199,6 +205,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (14, FROM_14),
     (15, FROM_15),
     (16, FROM_16),
+    (17, FROM_17),
 ];
 
 const FROM_2: &str = "
@@ -379,6 +386,16 @@ CREATE TABLE IF NOT EXISTS outside_events (
 CREATE INDEX IF NOT EXISTS outside_events_by_name ON outside_events (org, event, number) WHERE taken = 0;
 CREATE INDEX IF NOT EXISTS outside_events_by_end ON outside_events (keep_until_ms);
 CREATE INDEX IF NOT EXISTS outside_events_by_number ON outside_events (number);
+";
+
+/// Version 18 knows lines of runs.
+const FROM_17: &str = "
+ALTER TABLE runs ADD COLUMN line TEXT;
+ALTER TABLE runs ADD COLUMN line_limit INTEGER;
+ALTER TABLE runs ADD COLUMN line_rule TEXT;
+ALTER TABLE runs ADD COLUMN place INTEGER;
+CREATE INDEX IF NOT EXISTS runs_by_line ON runs (line, place)
+  WHERE line IS NOT NULL AND (status IN ('running', 'paused') OR status = 'cancelled' AND termination IS NULL);
 ";
 
 /// What a file turned out to be.

@@ -43,7 +43,7 @@ impl<'a> Walk<'_, 'a, '_> {
             "workflow" => {
                 let found = self.declare.lookup_workflow("name", &declaration.name, at);
                 self.faults.append(&mut self.declare.faults);
-                Some(CalledWorkflow { source: found?.tree.source.clone(), field: "name", wait: true })
+                Some(CalledWorkflow { source: found?.tree.source.clone(), field: "name", wait: step.waits() })
             }
             _ => None,
         };

@@ -1,0 +1,48 @@
+//! A `concurrency` whose key no input decides.
+
+use serde_json::Value;
+
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, codes};
+use crate::language::concurrency::Concurrency;
+use crate::program::concurrency::ConcurrencyRule;
+use crate::syntax::document::DocumentKind;
+use crate::syntax::quoted;
+use serde::Deserialize as _;
+
+pub const RULE: Rule = Rule { code: codes::CONCURRENCY_KEY, check };
+
+const AT: &str = "/definition/concurrency";
+const KEY: &str = "/definition/concurrency/key";
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let document = subject.document();
+    if document.kind != Some(DocumentKind::Workflow) || subject.is_step() || subject.is_faulty(AT) {
+        return;
+    }
+    let Some(written) = document.value.pointer(AT) else { return };
+    let Some(rule) = Concurrency::deserialize(written).ok().as_ref().and_then(ConcurrencyRule::of) else { return };
+    let Some(key) = written.get("key").and_then(Value::as_str) else { return };
+    let paths = rule.paths();
+    let other = paths.iter().find(|path| path.first().is_none_or(|first| first != "input") || path.len() < 2);
+    let (message, help) = match other {
+        Some(path) => (
+            format!(
+                "the key of `concurrency` takes `{}`, and a run has the members of its input alone when it is started",
+                path.join(".")
+            ),
+            "write `@input.NAME`, or a template of such names",
+        ),
+        None if paths.is_empty() => (
+            format!("the key of `concurrency` is {} for every run", quoted(key)),
+            "write `@input.NAME`; without `key`, all runs of the workflow are counted together",
+        ),
+        None => return,
+    };
+    let near = key.strip_prefix("input.").filter(|_| paths.is_empty()).map(|rest| quoted(&format!("@input.{rest}")));
+    let fault = subject.at(KEY).report(&RULE, message).help(help);
+    found.push(match near {
+        Some(near) => fault.suggest(near),
+        None => fault,
+    });
+}

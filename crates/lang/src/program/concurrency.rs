@@ -1,0 +1,127 @@
+//! How many runs of a workflow are under way at a time: the compiled form.
+
+use serde_json::Value;
+
+use super::reference::{Field, Scope};
+use crate::language::concurrency::{Concurrency, WhenFull};
+
+/// The most bytes of a key.
+const MAX_KEY_BYTES: usize = 4_096;
+
+/// Which runs of a workflow are counted together, and how many of them are under way at a time.
+#[derive(Debug)]
+pub struct ConcurrencyRule {
+    /// What they have in common; none is all runs of the workflow.
+    key: Option<Field>,
+    /// How many.
+    pub limit: u32,
+    /// What happens to a run that is started when so many are.
+    pub when_full: WhenFull,
+}
+
+impl ConcurrencyRule {
+    /// The rule of a workflow; none where it has a fault, which is reported.
+    pub fn of(written: &Concurrency) -> Option<Self> {
+        let key = match &written.key {
+            Some(key) => Some(Field::compile(&Value::from(key.as_str())).ok()?),
+            None => None,
+        };
+        Some(Self { key, limit: written.limit, when_full: written.when_full })
+    }
+
+    /// The key of a run with this input; none where all runs of the workflow are counted together. A number and the text that is
+    /// written like it are one key.
+    ///
+    /// # Errors
+    /// Why the input has none.
+    pub fn key_of(&self, input: &Value) -> Result<Option<String>, String> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let scope = Scope {
+            arguments: &Value::Null,
+            context: &[],
+            input,
+            lists: None,
+            files: None,
+            now: "",
+            run_id: "",
+            extra: &[],
+            reads_fences: false,
+            secrets: None,
+        };
+        let refused = |why: &str| format!("the `key` of the workflow's `concurrency` {why}");
+        let value = key.resolve(&scope).map_err(|missing| refused(&format!("has no value: {missing}")))?;
+        let text = match value {
+            Value::String(text) => text,
+            // Wholes are written without a fraction: 7.0 is 7.
+            Value::Number(number) => match number.as_f64().filter(|real| !number.is_i64() && real.fract() == 0.0) {
+                Some(real) if real.abs() < 9e15 => format!("{real:.0}"),
+                _ => number.to_string(),
+            },
+            Value::Null => return Err(refused("is null: it is a text or a number")),
+            Value::Bool(_) => return Err(refused("is true or false: it is a text or a number")),
+            Value::Array(_) => return Err(refused("is a list: it is a text or a number")),
+            Value::Object(_) => return Err(refused("is an object: it is a text or a number")),
+        };
+        match text.len() {
+            0 => Err(refused("is the empty text: no runs are counted together by it")),
+            MAX_KEY_BYTES.. => Err(refused(&format!("has {} bytes, and may have {MAX_KEY_BYTES}", text.len()))),
+            _ => Ok(Some(text)),
+        }
+    }
+
+    /// The JSON pointer of the member of the input that the key takes; the empty one where it takes several, or none.
+    pub fn pointer(&self) -> String {
+        let variables = self.key.iter().flat_map(Field::variables);
+        let mut names: Vec<String> = variables.filter_map(|named| named.variable.path.get(1).cloned()).collect();
+        names.dedup();
+        match names.as_slice() {
+            [name] => format!("/{}", crate::syntax::token(name)),
+            _ => String::new(),
+        }
+    }
+
+    /// The paths that the key takes.
+    pub(crate) fn paths(&self) -> Vec<Vec<String>> {
+        self.key.iter().flat_map(Field::variables).map(|named| named.variable.path).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rule(key: &str) -> ConcurrencyRule {
+        ConcurrencyRule::of(&Concurrency { key: Some(key.to_owned()), limit: 1, when_full: WhenFull::Wait }).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_a_text_or_a_number_of_the_input() {
+        let key = |input: Value| rule("@input.id").key_of(&input);
+        for (value, expected) in [
+            (json!("a"), "a"),
+            (json!(7), "7"),
+            (json!(7.0), "7"),
+            (json!("7"), "7"),
+            (json!(7.5), "7.5"),
+            (json!(-0.0), "-0"),
+        ] {
+            assert_eq!(key(json!({ "id": value })), Ok(Some(expected.to_owned())), "{value}");
+        }
+        for (input, why) in [
+            (json!({}), "has no value"),
+            (json!({ "id": null }), "is null"),
+            (json!({ "id": true }), "is true or false"),
+            (json!({ "id": [1] }), "is a list"),
+            (json!({ "id": {} }), "is an object"),
+            (json!({ "id": "" }), "is the empty text"),
+            (json!({ "id": "x".repeat(5_000) }), "has 5000 bytes"),
+        ] {
+            let refused = key(input.clone()).unwrap_err();
+            assert!(refused.contains(why), "{input}: {refused}");
+        }
+        let several = rule("{{input.region}}/{{input.id}}");
+        assert_eq!(several.key_of(&json!({ "region": "eu", "id": 7 })), Ok(Some("eu/7".to_owned())));
+        assert_eq!((several.pointer(), rule("@input.id").pointer()), (String::new(), "/id".to_owned()));
+    }
+}

@@ -1,0 +1,172 @@
+//! `concurrency` of a workflow over HTTP: how many runs of a key are under way at a time, and what the others do.
+
+use serde_json::{Value, json};
+
+use crate::common::server::Answer;
+use crate::common::{Place, with};
+use crate::serve::client::{Reply, Serving};
+use crate::serve::workflows::{STORES, act, asks, place, tools};
+
+/// A workflow that asks, and then calls, with this `concurrency`.
+fn limited(tools: &crate::common::server::Server, concurrency: Value) -> Place {
+    let ask = with(asks(json!({ "comment": "Pay?", "request_payload": {}, "on_rejected": "stop" })), json!({}));
+    let concurrency = with(json!({ "key": "@input.customer" }), concurrency);
+    place(tools, json!({ "concurrency": concurrency, "actions": [ask, act("@input.customer", None)] }))
+}
+
+fn start(server: &Serving, input: Value) -> Reply {
+    server.post("/workflows/pay/execute?async=true", &json!({ "input": input }))
+}
+
+/// Starts a run for a customer; its id.
+fn started(server: &Serving, customer: Value) -> String {
+    let reply = start(server, json!({ "customer": customer }));
+    assert!([200, 202].contains(&reply.status), "{reply:?}");
+    reply.json()["agent_run_id"].as_str().unwrap().to_owned()
+}
+
+fn status(server: &Serving, id: &str) -> Value {
+    server.get(&format!("/agents/{id}/status")).json()
+}
+
+/// The run once it has this status.
+fn until(server: &Serving, id: &str, word: &str) -> Value {
+    loop {
+        let run = status(server, id);
+        if run["status"] == word {
+            return run;
+        }
+        assert!(["running", "queued"].contains(&run["status"].as_str().unwrap()), "{run:#}");
+        crate::common::wait_poll_interval();
+    }
+}
+
+/// The row of a run in the list.
+fn row(server: &Serving, id: &str) -> Value {
+    let list = server.get("/agents").json();
+    list["agents"].as_array().unwrap().iter().find(|run| run["agent_run_id"] == id).unwrap().clone()
+}
+
+fn approve(server: &Serving, id: &str) {
+    let reply = server.post(&format!("/agents/{id}/resume"), &json!({ "approve": true, "pause": 1 }));
+    assert!([200, 202].contains(&reply.status), "{reply:?}");
+}
+
+#[test]
+fn runs_of_one_key_take_turns_and_say_for_which_one_they_wait() {
+    for store in STORES {
+        let tools = tools();
+        let place = limited(&tools, json!({}));
+        let server = Serving::start(&place, store);
+        let first = started(&server, json!("ada"));
+        until(&server, &first, "paused");
+        // A number and the text that is written like it are one key; another customer waits for nobody.
+        let (second, third) = (started(&server, json!("ada")), started(&server, json!("ada")));
+        let (seven, text) = (started(&server, json!(7)), started(&server, json!("7")));
+        until(&server, &seven, "paused");
+        for (id, behind) in [(&second, &first), (&third, &first), (&text, &seven)] {
+            let run = until(&server, id, "queued");
+            assert_eq!((&run["behind"], &run["result"]["pause"]), (&json!(behind), &Value::Null), "{run:#}");
+            let row = row(&server, id);
+            assert_eq!((&row["status"], &row["behind"]), (&json!("queued"), &json!(behind)), "{row:#}");
+        }
+        assert_eq!(status(&server, &first)["behind"], Value::Null);
+        // One that waits is cancelled: nobody else begins, and nothing of it was done.
+        assert_eq!(server.send("DELETE", &format!("/agents/{second}"), &[], b"").status, 200);
+        until(&server, &second, "cancelled");
+        assert_eq!(until(&server, &third, "queued")["behind"], json!(first));
+        approve(&server, &first);
+        until(&server, &first, "completed");
+        assert_eq!(until(&server, &third, "paused")["behind"], Value::Null);
+        assert_eq!(tools.requests().len(), 1);
+    }
+}
+
+#[test]
+fn a_run_that_is_refused_is_not_there_and_the_answer_names_the_one_that_runs() {
+    for store in STORES {
+        let tools = tools();
+        let place = limited(&tools, json!({ "when_full": "refuse" }));
+        let server = Serving::start(&place, store);
+        let first = started(&server, json!("ada"));
+        until(&server, &first, "paused");
+        let refused = start(&server, json!({ "customer": "ada" }));
+        assert_eq!((refused.status, refused.code()), (409, "concurrency_full".to_owned()), "{refused:?}");
+        assert_eq!(refused.json()["agent_run_id"], json!(first));
+        assert_eq!(server.get("/agents").json()["agents"].as_array().unwrap().len(), 1);
+        approve(&server, &first);
+        until(&server, &first, "completed");
+        let second = started(&server, json!("ada"));
+        until(&server, &second, "paused");
+        // A key that is no text and no number.
+        for customer in [json!(null), json!(true), json!(["ada"]), json!("")] {
+            let wrong = start(&server, json!({ "customer": customer }));
+            assert_eq!((wrong.status, wrong.code()), (422, "document".to_owned()), "{wrong:?}");
+            assert!(wrong.json().to_string().contains("`key` of the workflow's `concurrency`"), "{wrong:?}");
+        }
+        assert_eq!(start(&server, json!({})).status, 422);
+    }
+}
+
+#[test]
+fn a_run_that_replaces_ends_those_ahead_and_begins_after_them() {
+    for store in STORES {
+        let tools = tools();
+        let place = limited(&tools, json!({ "when_full": "replace" }));
+        let server = Serving::start(&place, store);
+        let first = started(&server, json!("ada"));
+        until(&server, &first, "paused");
+        let second = started(&server, json!("ada"));
+        until(&server, &second, "paused");
+        let ended = until(&server, &first, "cancelled");
+        assert_eq!(ended["result"]["error"]["message"], json!(format!("replaced by run {second}")), "{ended:#}");
+        let other = started(&server, json!("bob"));
+        until(&server, &other, "paused");
+        assert_eq!(status(&server, &second)["status"], "paused");
+    }
+}
+
+#[test]
+fn a_run_that_is_retried_joins_its_line_at_the_end() {
+    for store in STORES {
+        let fails = std::sync::atomic::AtomicBool::new(true);
+        let tools = crate::common::server::Server::with(move |_, _| {
+            let fails = fails.swap(false, std::sync::atomic::Ordering::SeqCst);
+            Answer::json(&json!({})).status(if fails { 400 } else { 200 })
+        });
+        let place = limited(&tools, json!({}));
+        let server = Serving::start(&place, store);
+        let first = started(&server, json!("ada"));
+        until(&server, &first, "paused");
+        approve(&server, &first);
+        until(&server, &first, "failed");
+        let second = started(&server, json!("ada"));
+        until(&server, &second, "paused");
+        let retried = server.post(&format!("/agents/{first}/retry?async=true"), &json!({}));
+        assert!([200, 202].contains(&retried.status), "{retried:?}");
+        assert_eq!(until(&server, &first, "queued")["behind"], json!(second));
+        assert_eq!(tools.requests().len(), 1);
+        approve(&server, &second);
+        until(&server, &second, "completed");
+        until(&server, &first, "completed");
+        assert_eq!(tools.requests().len(), 3);
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_leaves_the_places_as_they_are() {
+    let tools = tools();
+    let place = limited(&tools, json!({ "limit": 2 }));
+    let server = Serving::start(&place, STORES[0]);
+    let runs: Vec<String> = (0..4).map(|_| started(&server, json!("ada"))).collect();
+    runs.iter().take(2).for_each(|id| drop(until(&server, id, "paused")));
+    drop(server);
+    let server = Serving::start(&place, STORES[0]);
+    approve(&server, &runs[1]);
+    until(&server, &runs[1], "completed");
+    until(&server, &runs[2], "paused");
+    assert_eq!(until(&server, &runs[3], "queued")["behind"], json!(runs[0]));
+    approve(&server, &runs[0]);
+    until(&server, &runs[3], "paused");
+    assert_eq!(status(&server, &runs[2])["status"], "paused");
+}
