@@ -60,10 +60,14 @@ impl CancelCommand {
             surface.print(&json_line(&serde_json::json!({"run_id": run, "status": status}))?)?;
             return Ok(Exit::Completed);
         }
-        let run = escape::line(&run);
+        let name = escape::line(&run);
         surface.say(&match status {
-            Status::Running => format!("{run} is in progress in another process, which cancels it within a moment\n"),
-            _ => format!("{} {run}\n", surface.err.paint(Tone::Warn, "■ cancelled")),
+            Status::Running | Status::Paused if !engine.find(&run).await?.is_some_and(|run| run.driven) => format!(
+                "{name} has steps for a cancel: `loopctl resume {name}` runs them, or a server of the store; \
+                 `loopctl cancel {name}` again ends it without them\n"
+            ),
+            Status::Running => format!("{name} is in progress in another process, which cancels it within a moment\n"),
+            _ => format!("{} {name}\n", surface.err.paint(Tone::Warn, "■ cancelled")),
         });
         Ok(Exit::Completed)
     }

@@ -19,6 +19,7 @@ mod crash_concurrency;
 mod crash_mcp;
 mod crash_nested;
 mod crash_notify;
+mod crash_on_cancel;
 mod crash_wait;
 mod crash_workflow;
 mod crash_workflow_step;

@@ -43,6 +43,7 @@ mod many_approvals;
 mod metrics;
 mod metrics_fold;
 mod mounted;
+mod on_cancel;
 mod one_person;
 mod operated;
 #[cfg(unix)]

@@ -121,10 +121,7 @@ fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) ->
             resume::left(state);
             Ok(Effects::new())
         }
-        (_, EventKind::Cancelled(cancelled)) => {
-            cancel(state, cancelled);
-            Ok(Effects::new())
-        }
+        (_, EventKind::Cancelled(cancelled)) => Ok(cancel(program, state, cancelled)),
         (_, EventKind::LimitsRaised(raised)) => {
             continuation::raise(program, state, raised)?;
             Ok(Effects::new())
@@ -236,7 +233,31 @@ fn stop(program: &FlowProgram, state: &mut FlowState, why: Stopping) -> Effects 
     advanced(program, state, |_, progress| progress.stopping = progress.stopping.or(Some(why)))
 }
 
-fn cancel(state: &mut FlowState, cancelled: Cancelled) {
+/// Cancels the run: at once, or after the steps that its workflow has for that. A second time, these are not waited for. A run below
+/// another one has none: the one above ends now, and waits for nobody.
+fn cancel(program: &FlowProgram, state: &mut FlowState, cancelled: Cancelled) -> Effects {
+    let is_handled = program.on_cancel
+        && program.on_failure.is_some()
+        && !matches!(state.phase, Phase::New)
+        && state.header.caller.is_none()
+        && !state.progress.root.is_handling();
+    if !is_handled {
+        end_cancelled(state, cancelled);
+        return Effects::new();
+    }
+    state.interrupted = false;
+    let fault = on_failure::of_cancel(&cancelled);
+    advanced(program, state, |advance, progress| {
+        // Nothing of what was under way is waited for.
+        advance.spending = 0;
+        progress.stopping = None;
+        progress.cancelled = Some(Box::new(cancelled));
+        progress.root.fault = Some(fault);
+    })
+}
+
+fn end_cancelled(state: &mut FlowState, cancelled: Cancelled) {
+    state.progress.cancelled = None;
     let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
     let error = RunError { code: "cancelled".to_owned(), message, retryable: false, step: None };
     let ending = Ending::new(Status::Cancelled, Termination::Cancelled, state.now.wall_ms);
@@ -311,6 +332,10 @@ fn settle(program: &FlowProgram, state: &mut FlowState, end: Option<ListEnd>) {
             let output = output(program, state);
             let ending = Ending::new(Status::Completed, Termination::Complete, state.now.wall_ms);
             state.phase = Phase::Ended(Box::new(Ending { answer: Some(answer(output)), ..ending }));
+        }
+        Some(ListEnd::Failed(_)) if state.progress.cancelled.is_some() => {
+            let cancelled = state.progress.cancelled.take().map(|cancelled| *cancelled);
+            end_cancelled(state, cancelled.unwrap_or_default());
         }
         // A limit is no failure of a step.
         Some(ListEnd::Failed(fault)) if fault.step.is_empty() => stopped(state),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::advance::{Advance, ListEnd, StepList};
 use super::place::below;
 use super::progress::{Current, FailedList, ItemsState, StepFault, StepFrame, Stopping};
+use crate::event::Cancelled;
 use crate::state::State;
 use loopctl_lang::program::flow::{ERROR_KEY, FlowStep, ON_FAILURE};
 
@@ -48,6 +49,12 @@ pub(super) fn of_limit(stopping: Stopping) -> Option<StepFault> {
         Stopping::Budget => Some(StepFault::new("budget", "the run's budget is spent", "")),
         Stopping::Interrupt => None,
     }
+}
+
+/// A cancel as a failure of its steps.
+pub(super) fn of_cancel(cancelled: &Cancelled) -> StepFault {
+    let reason = cancelled.reason.clone().unwrap_or_else(|| "the run was cancelled".to_owned());
+    StepFault::new("cancelled", reason, "")
 }
 
 /// A failure as the steps for it read it.

@@ -9,6 +9,7 @@ use super::item_row::ItemRow;
 use super::record::{ItemCounts, StepRecord};
 use crate::address::StepAddress;
 use crate::call_attempt::CallAttempt;
+use crate::event::Cancelled;
 use crate::operation::{OpenStep, SettledCost};
 use loopctl_lang::program::flow::FlowStep;
 
@@ -27,6 +28,8 @@ pub struct FlowProgress {
     pub changed: BTreeMap<String, u32>,
     /// The runs of steps that failed for a reason outside of them, by the address of the step.
     pub outages: BTreeMap<String, FailedRun>,
+    /// Who cancelled the run, and why, while the steps for that run.
+    pub cancelled: Option<Box<Cancelled>>,
     /// What the last event began and ended, steps in loops included.
     pub changes: Vec<StepChange>,
 }

@@ -45,6 +45,9 @@ pub struct Definition {
     /// The steps that run when a step has failed, with `@__error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<Vec<Step>>,
+    /// Whether these steps run after a cancel, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_cancel: bool,
     /// What a run answers: an `@path`, or values made of them. Default: all keys that its steps wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,

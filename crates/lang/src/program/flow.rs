@@ -51,6 +51,8 @@ pub struct FlowProgram {
     pub steps: Vec<FlowStep>,
     /// The place of the first of those that run when one of the others has failed.
     pub on_failure: Option<usize>,
+    /// Whether these run after a cancel, too.
+    pub on_cancel: bool,
     /// What a run answers; none is all keys that its steps wrote.
     pub output: Option<FlowOutput>,
     /// The time zone in which a date alone begins; none for UTC.

@@ -69,8 +69,18 @@ impl Engine {
         let (text, audit) = (written(&event)?, audit::of_event(&event));
         step(program, &mut state, event)?;
         let status_record = Some(status_record(program, &state));
-        let append = Append { status_record, audit, ..Append::new(run_id.to_owned(), leased.lease.fence, seq, text) };
+        let fence = leased.lease.fence;
+        let takes_cancel = !matches!(state.phase, Phase::Ended(_));
+        let append = Append { status_record, audit, takes_cancel, ..Append::new(run_id.to_owned(), fence, seq, text) };
         self.world.journal.append(append).await.map_err(Fault::Store)?;
+        if takes_cancel {
+            // The steps that it has for a cancel wait for a driver, who knows that none of them was made.
+            let left = Event { at, kind: EventKind::Left };
+            let text = written(&left)?;
+            step(program, &mut state, left)?;
+            let append = Append::new(run_id.to_owned(), fence, seq.saturating_add(1), text);
+            self.world.journal.append(append).await.map_err(Fault::Store)?;
+        }
         run_log::cancelled(&state, &cancelled);
         if let (Some(meters), Phase::Ended(ending)) = (&self.world.meters, &state.phase) {
             meters.of(&state.header, program).ended(ending);

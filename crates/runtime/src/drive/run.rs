@@ -351,6 +351,7 @@ impl<'a> Driver<'a> {
         };
         let (before, progressed) = (self.state.status(), progress(&self.state));
         let had_ended = matches!(self.state.phase, Phase::Ended(_));
+        let is_cancel = matches!(event.kind, EventKind::Cancelled(_));
         let (unlogged, interrupts) = (run_log::LoggedState::of(&self.state), run_log::is_interruption(&event.kind));
         let counted = self.meter.as_ref().map(|_| (Spender::of(&event.kind, self.program, &self.state), self.spent()));
         let effects = step(self.program, &mut self.state, event)?;
@@ -369,6 +370,7 @@ impl<'a> Driver<'a> {
             status_record: changed.then(|| status_record(self.program, &self.state)),
             remember: self.remembered(&effects),
             reopens: had_ended,
+            takes_cancel: is_cancel && !matches!(self.state.phase, Phase::Ended(_)),
             answer_token,
             decision,
             release: matches!(self.state.phase, Phase::Ended(_)) && !self.continues,

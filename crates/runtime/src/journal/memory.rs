@@ -251,6 +251,9 @@ impl MemoryJournal {
             data.status_record = status_record;
             data.model_wait = None;
         }
+        if entry.takes_cancel {
+            data.cancel = None;
+        }
         if entry.reopens {
             data.cancel = None;
             data.callback = CallbackProgress::default();

@@ -41,6 +41,7 @@ mod history_too_small;
 mod host_from_value;
 mod host_not_allowed;
 mod idle_approval;
+mod idle_on_cancel;
 mod idle_on_failure;
 mod idle_on_uncertain;
 mod item_key;
@@ -202,6 +203,7 @@ pub const RULES: &[Rule] = &[
     bad_webhook::RULE,
     webhook_input::RULE,
     concurrency_key::RULE,
+    idle_on_cancel::RULE,
     form_fields::RULE,
     notify_target::RULE,
     mcp_server::RULE,

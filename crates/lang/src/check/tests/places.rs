@@ -118,6 +118,7 @@ pub const PLACES: &[&str] = &[
     r#"L221 loop.json:15:43 /definition/trigger/webhook/input/note: "key orgconfig:hook""#,
     r#"L221 loop.json:15:65 /definition/trigger/webhook/input/more: "more""#,
     r#"L227 loop.json:5:28 /definition/concurrency/key: "@now""#,
+    r#"L229 loop.json:5:5 /definition/on_cancel: "on_cancel""#,
     r#"L236 loop.json:10:29 /definition/actions/0/properties: "properties""#,
     r#"L236 loop.json:12:28 /definition/actions/1/properties/expected_keys: ["one"]"#,
     r#"L236 loop.json:15:29 /definition/actions/2/properties: "properties""#,

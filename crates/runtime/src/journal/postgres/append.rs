@@ -281,6 +281,7 @@ columns! {
     pub(super) struct AppendedRowColumns {
         run: i64,
         reopens: bool,
+        takes_cancel: bool,
         releases: bool,
         events: i64,
     }
@@ -350,7 +351,7 @@ impl<'a> AppendParameters<'a> {
                     memory.insert((session, key.as_bytes()), value);
                 }
             }
-            if entry.status_record.is_some() || entry.reopens || entry.release {
+            if entry.status_record.is_some() || entry.reopens || entry.takes_cancel || entry.release {
                 rows.insert(*row, append);
             }
         }
@@ -388,6 +389,7 @@ impl<'a> AppendParameters<'a> {
         self.s.push(of_run().filter_map(|entry| entry.status_record.as_ref()).next_back());
         self.r.run.push(last.row);
         self.r.reopens.push(of_run().any(|entry| entry.reopens));
+        self.r.takes_cancel.push(of_run().any(|entry| entry.takes_cancel));
         self.r.releases.push(of_run().any(|entry| entry.release));
         self.r.events.push(i64::from(seq(last)).saturating_add(1));
     }
@@ -537,9 +539,9 @@ macro_rules! updated {
     callback_at = CASE WHEN s.status IS NULL THEN r.callback_at
       WHEN s.posts THEN clock_timestamp() + $lease_ms * interval '1 ms' END,
     callback_by = $me,
-    cancel_requested = r.cancel_requested AND NOT s.reopens,
-    cancel_reason = CASE WHEN s.reopens THEN NULL ELSE r.cancel_reason END,
-    cancel_by = CASE WHEN s.reopens THEN NULL ELSE r.cancel_by END,
+    cancel_requested = r.cancel_requested AND NOT (s.reopens OR s.takes_cancel),
+    cancel_reason = CASE WHEN s.reopens OR s.takes_cancel THEN NULL ELSE r.cancel_reason END,
+    cancel_by = CASE WHEN s.reopens OR s.takes_cancel THEN NULL ELSE r.cancel_by END,
     callback_tries = CASE WHEN s.reopens THEN 0 ELSE r.callback_tries END,
     callback = CASE WHEN s.reopens AND r.callback IS NOT NULL THEN 'pending' ELSE r.callback END,
     failed_take_ups = CASE WHEN s.releases AND r.take_up_events < s.events THEN 0 ELSE r.failed_take_ups END,

@@ -248,6 +248,10 @@ impl WriteRequest for Append {
         if let Some(record) = &self.status_record {
             update_record(transaction, record, (row, next + 1))?;
         }
+        if self.takes_cancel {
+            let sql = "UPDATE runs SET cancel_requested = 0, cancel_reason = NULL, cancel_by = NULL WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute([row])?;
+        }
         if self.reopens {
             connection
                 .prepare_cached(
