@@ -108,6 +108,11 @@ impl RunHeader {
         self.edition >= 4
     }
 
+    /// Whether a date alone and the days of a wait are those of the time zone of the workflow.
+    pub(super) fn waits_in_zone(&self) -> bool {
+        self.edition >= 4
+    }
+
     /// What the conditions of approvals are judged by, at this moment; `zone` is that of a workflow.
     pub fn call_rules<'r>(&self, program: &'r ProgramHead, zone: Option<&'r TimeZone>, now: &'r str) -> CallRules<'r> {
         CallRules { reads_fences: self.reads_fences(), order: self.order_rules(program, zone), now }

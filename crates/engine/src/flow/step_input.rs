@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
 use super::advance::{Advance, TakenItems};
@@ -154,7 +155,9 @@ impl Advance<'_> {
     /// Until when a step waits.
     pub fn wait(&self, wait: &WaitStep, scope: &Scope<'_>) -> Result<Opened, BeginFault> {
         let written = wait.value().resolve(scope).map_err(|unresolved| self.missing(&unresolved))?;
-        let until_ms = wait.until_ms(&written, self.now.wall_ms).map_err(|why| BeginFault::new("bad_wait", why))?;
+        let zone = self.program.zone.clone().filter(|_| self.header.waits_in_zone()).unwrap_or(TimeZone::UTC);
+        let until_ms = wait.until_ms(&written, self.now.wall_ms, &zone);
+        let until_ms = until_ms.map_err(|why| BeginFault::new("bad_wait", why))?;
         let input = json!({ "until": rfc3339(until_ms) });
         Ok(Opened::Step { input, progress: Progress::Waits(AwaitedThing { until_ms, event: None }) })
     }

@@ -11,7 +11,6 @@ pub mod choose;
 pub mod concurrency;
 pub mod condition;
 pub mod denial;
-pub mod duration;
 pub mod exact_text;
 pub mod fault;
 pub mod file_value;

@@ -7,6 +7,38 @@ use jiff::{SignedDuration, Span, Timestamp};
 pub const SPAN_HELP: &str =
     "a number with `s`, `m`, `h` or `d`, with a `-` for back in time: `90s`, `30m`, `-2h`, `-30d`";
 
+/// How a span that is not back in time is written, in a sentence.
+pub const DURATION_HELP: &str = "a number with `s`, `m`, `h` or `d`: `30s`, `90m`, `2h`, `7d`";
+
+/// The units in the spellings that people use, with their letter.
+const SPELLINGS: [(&str, &str); 25] = [
+    ("seconds", "s"),
+    ("second", "s"),
+    ("secs", "s"),
+    ("sec", "s"),
+    ("S", "s"),
+    ("minutes", "m"),
+    ("minute", "m"),
+    ("mins", "m"),
+    ("min", "m"),
+    ("M", "m"),
+    ("hours", "h"),
+    ("hour", "h"),
+    ("hrs", "h"),
+    ("hr", "h"),
+    ("H", "h"),
+    ("days", "d"),
+    ("day", "d"),
+    ("D", "d"),
+    ("s", "s"),
+    ("m", "m"),
+    ("h", "h"),
+    ("d", "d"),
+    ("weeks", "w"),
+    ("week", "w"),
+    ("w", "w"),
+];
+
 /// The longest span, in days: a hundred years.
 const MAX_DAYS: i64 = 100 * 366;
 const SECONDS_OF_DAY: i64 = 24 * 60 * 60;
@@ -38,6 +70,37 @@ impl TimeSpan {
         Some(Self::Seconds(sign * seconds))
     }
 
+    /// The same of a text that writes no span back in time.
+    pub fn read_forward(text: &str) -> Option<Self> {
+        Self::read(text).filter(|_| !text.starts_with('-'))
+    }
+
+    /// Its seconds, where a day has 24 hours.
+    pub fn seconds(self) -> i64 {
+        match self {
+            Self::Seconds(seconds) => seconds,
+            Self::Days(days) => days.saturating_mul(SECONDS_OF_DAY),
+        }
+    }
+
+    /// The duration that a text most likely means: `2 hours`, `PT30M`, `1w`.
+    pub fn meant(text: &str) -> Option<String> {
+        let plain = text.trim().trim_start_matches("PT").trim_start_matches('P');
+        let digits = plain.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = plain.split_at_checked(digits)?;
+        let unit = unit.trim().to_owned();
+        let letter = SPELLINGS.iter().find(|(spelling, _)| spelling.eq_ignore_ascii_case(&unit))?.1;
+        // `P1M` is a month, and `PT1M` a minute.
+        if text.trim().starts_with('P') && !text.trim().starts_with("PT") && letter != "d" {
+            return None;
+        }
+        let written = match letter {
+            "w" => format!("{}d", number.parse::<u64>().ok()?.checked_mul(7)?),
+            _ => format!("{number}{letter}"),
+        };
+        (written != text && Self::read(&written).is_some()).then_some(written)
+    }
+
     /// The moment that is this much after another one; days are those of the zone, whose length may differ. None when it is
     /// beyond all times.
     pub fn after(self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
@@ -53,6 +116,8 @@ impl TimeSpan {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::program::timetable::zone;
 
@@ -85,6 +150,38 @@ mod tests {
             "ä",
         ] {
             assert_eq!(TimeSpan::read(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_other_products_write_is_understood_in_a_suggestion_only() {
+        for (text, suggestion) in [
+            ("2 hours", Some("2h")),
+            ("30 Minutes", Some("30m")),
+            ("PT30M", Some("30m")),
+            ("PT45S", Some("45s")),
+            ("P7D", Some("7d")),
+            ("P1M", None),
+            ("1w", Some("7d")),
+            ("2h", None),
+            ("soon", None),
+            ("1.5 hours", None),
+            ("99999999999999999999 days", None),
+        ] {
+            assert_eq!(TimeSpan::meant(text).as_deref(), suggestion, "{text}");
+            assert!(suggestion.is_none() || TimeSpan::read(text).is_none());
+        }
+        assert_eq!(
+            (TimeSpan::read_forward("-2h"), TimeSpan::read_forward("2h")),
+            (None, Some(TimeSpan::Seconds(7_200)))
+        );
+        assert_eq!(TimeSpan::read("-2d").map(TimeSpan::seconds), Some(-172_800));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_fail(text in ".{0,12}") {
+            let _ = (TimeSpan::read(&text), TimeSpan::meant(&text));
         }
     }
 

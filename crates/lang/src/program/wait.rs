@@ -1,16 +1,18 @@
 //! A step that waits for a time: how long, or until when.
 
 use jiff::Timestamp;
-use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::duration::{self, DAY_MS};
+use super::exact_text::time_of;
 use super::reference::Field;
+use super::time_span::{DURATION_HELP, TimeSpan};
 use crate::language::wait::Wait;
 
+/// The longest wait in seconds: 366 days of 24 hours.
+const MAX_WAIT_SECONDS: i64 = 366 * 24 * 60 * 60;
 /// The longest wait in milliseconds.
-pub const MAX_WAIT_MS: u64 = 366 * DAY_MS;
+pub const MAX_WAIT_MS: u64 = MAX_WAIT_SECONDS.cast_unsigned() * 1_000;
 
 /// A step that waits for a time.
 #[derive(Debug)]
@@ -47,23 +49,27 @@ impl WaitStep {
         }
     }
 
-    /// Until when it waits, by the value of its field, in milliseconds since 1970. It may be past.
+    /// Until when it waits, by the value of its field, in milliseconds since 1970. It may be past. A date alone is its midnight in the
+    /// zone, and days are those of its calendar.
     ///
     /// # Errors
     /// Why the value says no time, in a sentence without a final stop.
-    pub fn until_ms(&self, value: &Value, now_ms: i64) -> Result<i64, String> {
+    pub fn until_ms(&self, value: &Value, now_ms: i64, zone: &TimeZone) -> Result<i64, String> {
         match &self.field {
             AwaitedField::For(_) => {
                 let text = value
                     .as_str()
-                    .ok_or_else(|| format!("its `for` is {}, and no duration: {}", shown(value), duration::FORMS))?;
-                let wait_ms = duration_ms(text)?;
-                Ok(now_ms.saturating_add_unsigned(wait_ms))
+                    .ok_or_else(|| format!("its `for` is {}, and no duration: {DURATION_HELP}", shown(value)))?;
+                let until = Timestamp::from_millisecond(now_ms).ok().zip(Some(span(text)?));
+                let until = until.and_then(|(now, span)| span.after(now, zone));
+                until
+                    .map(Timestamp::as_millisecond)
+                    .ok_or_else(|| format!("its `for` is {}, beyond all times", shown(value)))
             }
             AwaitedField::Until(_) => {
-                let time = value.as_str().and_then(time_ms);
+                let time = value.as_str().and_then(|text| moment(text, zone)).map(Timestamp::as_millisecond);
                 let until_ms = time.ok_or_else(|| format!("its `until` is {}, and no time: {TIMES}", shown(value)))?;
-                if until_ms.saturating_sub(now_ms) > i64::try_from(MAX_WAIT_MS).unwrap_or(i64::MAX) {
+                if until_ms.saturating_sub(now_ms) > MAX_WAIT_SECONDS.saturating_mul(1_000) {
                     return Err(format!("its `until` is {}, and a step waits for at most 366 days", shown(value)));
                 }
                 Ok(until_ms)
@@ -75,39 +81,25 @@ impl WaitStep {
 /// The forms of a time, for messages.
 pub const TIMES: &str = "a date or a date-time of RFC 3339: `2026-12-31`, `2026-12-31T09:30:00Z`";
 
-/// The milliseconds of a duration that a step may wait.
+/// The span that a step may wait.
 ///
 /// # Errors
 /// Why it may not, in a sentence without a final stop.
-pub fn duration_ms(text: &str) -> Result<u64, String> {
-    let wait_ms = duration::milliseconds(text)
-        .ok_or_else(|| format!("its `for` is {}, and no duration: {}", shown(&Value::from(text)), duration::FORMS))?;
-    if wait_ms > MAX_WAIT_MS {
+pub fn span(text: &str) -> Result<TimeSpan, String> {
+    let span = TimeSpan::read_forward(text)
+        .ok_or_else(|| format!("its `for` is {}, and no duration: {DURATION_HELP}", shown(&Value::from(text))))?;
+    if span.seconds() > MAX_WAIT_SECONDS {
         return Err(format!("its `for` is {}, and a step waits for at most 366 days", shown(&Value::from(text))));
     }
-    Ok(wait_ms)
+    Ok(span)
 }
 
-/// The milliseconds since 1970 of an RFC 3339 date-time, or of the midnight of a date, UTC.
-pub fn time_ms(text: &str) -> Option<i64> {
-    let shape: String = text.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
-    if shape == "0000-00-00" {
-        let date: Date = text.parse().ok()?;
-        return Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond());
-    }
-    // The calendar's own reader takes more than RFC 3339 does.
-    let (date, rest) = shape.split_at_checked("0000-00-00".len())?;
-    let time = rest.strip_prefix(['T', 't', ' '])?.strip_prefix("00:00:00")?;
-    let zone = match time.strip_prefix('.') {
-        Some(fraction) => {
-            let digits = fraction.trim_start_matches('0');
-            (digits.len() < fraction.len()).then_some(digits)?
-        }
-        None => time,
-    };
-    let is_zone = matches!(zone, "Z" | "z" | "+00:00" | "-00:00");
-    (date == "0000-00-00" && is_zone).then_some(())?;
-    text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
+/// The moment of an RFC 3339 date-time, or of the midnight of a date in a time zone. A blank may be in the place of the `T`.
+pub fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    time_of(text, zone).or_else(|| {
+        let (date, clock) = text.split_once(' ')?;
+        time_of(&format!("{date}T{clock}"), zone)
+    })
 }
 
 /// A value in a message: the first of a long one.
@@ -139,6 +131,8 @@ mod tests {
             ("1970-01-02T00:00:01.5Z", Some(86_401_500)),
             ("1970-01-02T01:00:00+01:00", Some(86_400_000)),
             ("1970-01-02 00:00:00z", Some(86_400_000)),
+            ("1970-01-02  00:00:00z", None),
+            ("1970-01-02T23:59:60Z", None),
             ("1970-01-02T00:00:00", None),
             ("1970-01-02T00:00Z", None),
             ("1970-01-02T00:00:00.Z", None),
@@ -152,16 +146,21 @@ mod tests {
             ("0", None),
             ("", None),
         ] {
-            assert_eq!(time_ms(text), milliseconds, "{text}");
+            let read = moment(text, &TimeZone::UTC).map(Timestamp::as_millisecond);
+            assert_eq!(read, milliseconds, "{text}");
         }
     }
 
     #[test]
     fn a_wait_ends_after_its_duration_or_at_its_time_and_names_a_value_that_is_neither() {
         let (long, until) = (step(&json!({ "for": "@input.pause" })), step(&json!({ "until": "@input.due" })));
-        assert_eq!(long.until_ms(&json!("2h"), 1_000), Ok(7_201_000));
-        assert_eq!(long.until_ms(&json!("366d"), 0), Ok(366 * 86_400_000));
-        assert_eq!(until.until_ms(&json!("1970-01-02"), 90_000_000), Ok(86_400_000), "what is past is a time");
+        assert_eq!(long.until_ms(&json!("2h"), 1_000, &TimeZone::UTC), Ok(7_201_000));
+        assert_eq!(long.until_ms(&json!("366d"), 0, &TimeZone::UTC), Ok(366 * 86_400_000));
+        assert_eq!(
+            until.until_ms(&json!("1970-01-02"), 90_000_000, &TimeZone::UTC),
+            Ok(86_400_000),
+            "what is past is a time"
+        );
         for (step, value, why) in [
             (&long, json!("367d"), "its `for` is \"367d\", and a step waits for at most 366 days"),
             (&long, json!(7200), "its `for` is 7200, and no duration"),
@@ -170,18 +169,31 @@ mod tests {
             (&until, json!(null), "its `until` is null, and no time"),
             (&until, json!("1971-01-03"), "its `until` is \"1971-01-03\", and a step waits for at most 366 days"),
         ] {
-            let refused = step.until_ms(&value, 0).unwrap_err();
+            let refused = step.until_ms(&value, 0, &TimeZone::UTC).unwrap_err();
             assert!(refused.starts_with(why), "{refused}");
         }
-        let long_text = until.until_ms(&json!("x".repeat(10_000)), 0).unwrap_err();
+        let long_text = until.until_ms(&json!("x".repeat(10_000)), 0, &TimeZone::UTC).unwrap_err();
         assert!(long_text.len() < 300, "{long_text}");
+    }
+
+    #[test]
+    fn a_date_alone_and_days_are_those_of_the_zone() {
+        let zone = crate::program::timetable::zone("Europe/Berlin").unwrap();
+        let (long, until) = (step(&json!({ "for": "@input.pause" })), step(&json!({ "until": "@input.due" })));
+        let ms = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond();
+        // The night of 2026-03-29 has an hour less.
+        let evening = ms("2026-03-28T20:00:00Z");
+        assert_eq!(until.until_ms(&json!("2026-03-30"), evening, &zone), Ok(ms("2026-03-29T22:00:00Z")));
+        assert_eq!(until.until_ms(&json!("2026-03-30T00:00:00Z"), evening, &zone), Ok(ms("2026-03-30T00:00:00Z")));
+        assert_eq!(long.until_ms(&json!("1d"), evening, &zone), Ok(ms("2026-03-29T19:00:00Z")));
+        assert_eq!(long.until_ms(&json!("24h"), evening, &zone), Ok(ms("2026-03-29T20:00:00Z")));
     }
 
     proptest! {
         #[test]
         fn no_text_makes_it_fail(text in ".{0,30}", now_ms in any::<i64>()) {
             for name in ["for", "until"] {
-                let _ = step(&json!({ name: "@input.x" })).until_ms(&json!(text), now_ms);
+                let _ = step(&json!({ name: "@input.x" })).until_ms(&json!(text), now_ms, &TimeZone::UTC);
             }
         }
     }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::Walk;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::program::awaited_event::{MAX_MATCHES, MAX_NAME_CHARS, is_name, ttl_ms};
-use crate::program::duration;
 use crate::program::reference::Field;
+use crate::program::time_span::TimeSpan;
 use crate::syntax::{quoted, token};
 
 const FIELDS: [&str; 3] = ["event", "match", "ttl_seconds"];
@@ -112,7 +112,7 @@ impl Walk<'_, '_, '_> {
             None => "`ttl_seconds` is a number of seconds".to_owned(),
         };
         let fault = self.bad_event(at, message, false);
-        let meant = ttl.as_str().and_then(duration::milliseconds).map(|ttl_ms| (ttl_ms / 1_000).to_string());
+        let meant = ttl.as_str().and_then(TimeSpan::read_forward).map(|ttl| ttl.seconds().to_string());
         self.faults.push(match meant {
             Some(meant) => fault.suggest(meant),
             None => fault.help(A_WAIT),

@@ -1,12 +1,13 @@
 //! A step that waits: whether it says how long, or until when.
 
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::Walk;
 use crate::diagnostic::{Diagnostic, codes};
-use crate::program::duration;
 use crate::program::reference::Field;
-use crate::program::wait::{TIMES, duration_ms, time_ms};
+use crate::program::time_span::{DURATION_HELP, TimeSpan};
+use crate::program::wait::{TIMES, moment, span};
 use crate::syntax::{quoted, token};
 
 /// The fields of a wait.
@@ -79,24 +80,26 @@ impl Walk<'_, '_, '_> {
     fn wait_field(&mut self, name: &str, at: &str, value: &Value) {
         let why = match (value.as_str(), name) {
             (Some(text), _) => match Field::compile(value) {
-                Ok(Field::Literal(_)) if name == "for" => match duration_ms(text) {
-                    Ok(0) => Some("the step does not wait: its `for` is no time at all".to_owned()),
+                Ok(Field::Literal(_)) if name == "for" => match span(text) {
+                    Ok(span) if span.seconds() == 0 => {
+                        Some("the step does not wait: its `for` is no time at all".to_owned())
+                    }
                     judged => judged.err(),
                 },
                 Ok(Field::Literal(_)) => {
-                    time_ms(text).is_none().then(|| format!("{} is no time: {TIMES}", quoted(text)))
+                    moment(text, &TimeZone::UTC).is_none().then(|| format!("{} is no time: {TIMES}", quoted(text)))
                 }
                 Ok(Field::Optional(_)) => Some(format!("a wait can't do without its `{name}`")),
                 Ok(_) if name_of_secret(value) => Some(format!("`{name}` of a wait is no secret")),
                 // The fault of a template is reported with the texts.
                 Ok(_) | Err(_) => None,
             },
-            (None, "for") => Some(format!("`for` is a text: {}", duration::FORMS)),
+            (None, "for") => Some(format!("`for` is a text: {}", DURATION_HELP)),
             (None, _) => Some(format!("`until` is a text: {TIMES}")),
         };
         let Some(why) = why else { return };
         let fault = self.bad_wait(at, why, false);
-        let meant = value.as_str().filter(|_| name == "for").and_then(duration::meant);
+        let meant = value.as_str().filter(|_| name == "for").and_then(TimeSpan::meant);
         self.faults.push(match meant {
             Some(meant) => fault.suggest(quoted(&meant)),
             None => fault.help(A_WAIT),
