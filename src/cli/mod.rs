@@ -4,6 +4,7 @@ mod audit;
 mod cancel;
 mod check;
 mod completions;
+mod decide_commands;
 mod demo;
 mod diff;
 mod earlier_run;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::store::StorePlace;
 use crate::engine::flow::record::{StepRecord, StepStatus};
+use crate::engine::open_posts::QuestionToPost;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::question::{StepQuestion, WaitingCall};
 use crate::engine::reply::refusal::{ANSWERS, RefusalCause};
@@ -175,6 +176,16 @@ impl NextCommands {
         };
         let commands: Vec<String> = ways.into_iter().map(|(_, command)| format!("`{command}`")).collect();
         (self.lasts && !commands.is_empty()).then(|| format!("what waits is decided by {}", commands.join(" or ")))
+    }
+
+    /// The commands that decide about a question that is posted, in a line.
+    pub fn about(&self, asked: &QuestionToPost) -> String {
+        let ways = match (&asked.call, &asked.step) {
+            (Some(call), _) => self.of_call(asked.question.kind, call, false),
+            (None, Some(step)) => self.of_step(step, true),
+            (None, None) => Vec::new(),
+        };
+        ways.into_iter().map(|(_, command)| command).collect::<Vec<_>>().join(" or ")
     }
 
     fn decisions(&self, kind: Termination, result: &RunResult) -> Vec<(String, String)> {
@@ -391,6 +402,7 @@ mod tests {
                 action_input: serde_json::json!({}),
                 hash: format!("hash-{id}"),
                 approval: None,
+                ask: None,
             })
             .collect();
         let mut result = shown(Status::Paused, Some(kind));

@@ -51,7 +51,7 @@ impl PromptCommand {
         let has_previous = previous.is_some() || program.previous_run_id().is_some();
         let journal: Arc<dyn Journal> =
             if has_previous && place.exists() { place.open()? } else { Arc::new(MemoryJournal::new()) };
-        let engine = run_drive::engine(Arc::clone(&program.project), &root, journal, script, None);
+        let engine = run_drive::engine(Arc::clone(&program.project), &root, journal, script, None, None);
         let start = Start {
             input: input.into_whole(),
             model: self.what.model.clone(),

@@ -129,7 +129,8 @@ impl ResumableArgs {
     ) -> Result<Status, CommandError> {
         let events = reader(Arc::clone(journal)).events(run).await?;
         let CurrentDocument { program, root, .. } = self.document(run, &events, place)?;
-        let engine = run_drive::engine(program.project.clone(), &root, Arc::clone(journal), self.files.read()?, None);
+        let engine =
+            run_drive::engine(program.project.clone(), &root, Arc::clone(journal), self.files.read()?, None, None);
         let resume = self.given(resume);
         let finished = engine.resume(&program, run, resume, Watch::default()).await?;
         Ok(finished.status())

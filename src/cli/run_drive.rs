@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::decide_commands::DecideCommands;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::foreground_wait;
@@ -16,6 +17,7 @@ use super::store::StorePlace;
 use super::surface::Surface;
 use super::watch::{WatchArgs, Watched};
 use crate::diagnostic::Source;
+use crate::drive::answer_hint::AnswerHints;
 use crate::drive::engine::{Engine, Finished, Resume};
 use crate::drive::fault::Fault;
 use crate::drive::run_meter::RunMeters;
@@ -81,7 +83,14 @@ impl RunToDrive {
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let Self { document: CurrentDocument { program, root, sources }, place, journal, files, watch, .. } = self;
         let watched = Watched::new(surface, &watch, &program);
-        let engine = engine(program.project.clone(), &root, Arc::clone(&journal), self.script, watched.meters());
+        let next = |run_id: &str| NextCommands {
+            script: files.script.clone(),
+            actions: files.actions.clone(),
+            ..NextCommands::new(run_id, &place)
+        };
+        let hints: Arc<dyn AnswerHints> = Arc::new(DecideCommands(next("")));
+        let meters = watched.meters();
+        let engine = engine(program.project.clone(), &root, Arc::clone(&journal), self.script, meters, Some(hints));
         let decided = match &self.action {
             DriveAction::Resume(run_id, resume) => resume.decided.clone().map(|decided| (run_id.clone(), decided)),
             DriveAction::Start(_) => None,
@@ -110,11 +119,6 @@ impl RunToDrive {
         if watch.interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
         }
-        let next = |run_id: &str| NextCommands {
-            script: files.script.clone(),
-            actions: files.actions.clone(),
-            ..NextCommands::new(run_id, &place)
-        };
         wait_for_launched(&watched, &engine, &next, finished.is_none()).await;
         let finished = watched.drained(finished).await;
         let finished = match (watched.finished(finished, &next, &sources), decided) {
@@ -149,6 +153,7 @@ pub fn engine(
     journal: Arc<dyn Journal>,
     script: Option<Script>,
     meters: Option<Arc<dyn RunMeters>>,
+    hints: Option<Arc<dyn AnswerHints>>,
 ) -> Engine {
     let mut builder = Engine::builder(project, root).journal(journal);
     if let Some(script) = script {
@@ -156,6 +161,9 @@ pub fn engine(
     }
     if let Some(meters) = meters {
         builder = builder.meters(meters);
+    }
+    if let Some(hints) = hints {
+        builder = builder.answer_hints(hints);
     }
     builder.build()
 }

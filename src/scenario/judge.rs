@@ -2,6 +2,8 @@
 
 mod calls;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use super::matcher::{mismatch, shown};
@@ -38,6 +40,9 @@ pub fn judge(expect: &Expectations, story: &RunStory, at: &str) -> Vec<Failure> 
     judge.calls(expect);
     if let Some(pauses) = &expect.pauses {
         judge.pauses(pauses);
+    }
+    if let Some(asked) = &expect.asked {
+        judge.asked(asked);
     }
     judge.steps(expect);
     if let Some(most) = &expect.at_most {
@@ -151,6 +156,29 @@ impl ExpectationJudge<'_> {
                 shown(&Value::from(pause.question.text.as_str()))
             );
             self.fails("pauses", "", message);
+        }
+    }
+
+    /// Whom the run asked by a post, and who else it was expected to ask.
+    fn asked(&mut self, expected: &BTreeMap<String, Vec<String>>) {
+        let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for post in &self.story.result.asked {
+            found.entry(&post.at).or_default().insert(&post.to);
+        }
+        let named = |names: &BTreeSet<&str>| names.iter().copied().collect::<Vec<_>>().join(", ");
+        let mut failures = Vec::new();
+        for (at, names) in expected {
+            let (below, names) = (format!("/{}", token(at)), names.iter().map(String::as_str).collect::<BTreeSet<_>>());
+            match found.remove(at.as_str()) {
+                Some(asked) if asked == names => {}
+                Some(asked) => failures.push((below, format!("`{at}` asks {}", named(&asked)))),
+                None if names.is_empty() => {}
+                None => failures.push((below, format!("`{at}` asks nobody by a post"))),
+            }
+        }
+        failures.extend(found.iter().map(|(at, asked)| (String::new(), format!("`{at}` also asks {}", named(asked)))));
+        for (below, message) in failures {
+            self.fails("asked", &below, message);
         }
     }
 

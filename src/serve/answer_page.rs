@@ -11,6 +11,7 @@ use crate::engine::flow::waiting_steps;
 use crate::engine::question::{OnRejected, Question, WaitingCall};
 use crate::engine::state::State;
 use crate::journal::AnswerToken;
+use crate::journal::answer_token::NO_PAUSE;
 use crate::program::form::AskedField;
 use crate::serve::answer_subject::AnswerSubject;
 use crate::trace::paused::{OpenCall, OpenStepQuestion};
@@ -79,7 +80,9 @@ impl AskedDecision {
             return empty.of_step(open, step.call.as_deref());
         }
         let pause = PausedRun::of(state, redact)?.pause;
-        if pause.number != token.pause {
+        // That of a question that was posted to a target is for its call, which has a hash, in every pause.
+        let is_any = token.pause == NO_PAUSE && matches!(subject, AnswerSubject::Call { .. });
+        if pause.number != token.pause && !is_any {
             return None;
         }
         let asked = Self { question: pause.question, choices: pause.choices, ..empty };

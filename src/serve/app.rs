@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::authorizer::Authorizer;
-use super::callback::{CallbackKey, Callbacks};
+use super::callback::{CallbackKey, Callbacks, CallbacksLink};
 use super::compile_pool::CompilePool;
 use super::connections::{self, Connections, Room};
 use super::folder::Folder;
@@ -18,6 +18,7 @@ use super::scheduler::slots::{RunSlots, SlotLimits};
 use super::scheduler::{Scheduler, SchedulerLink};
 use super::shown_faults::HiddenPaths;
 use super::switches::Switches;
+use crate::drive::answer_hint::AnswerHints;
 use crate::drive::launcher::Launcher;
 use crate::drive::run_meter::{MeterPair, RunMeters};
 use crate::journal::{Journal, Worker};
@@ -106,11 +107,14 @@ impl App {
             Some(second) => Arc::new(MeterPair { first: own, second }),
             None => own,
         };
-        let engine_parts = EngineParts { journal: Arc::clone(&journal), launcher, meters };
+        let callbacks_link = Arc::new(CallbacksLink::default());
+        let hints: Arc<dyn AnswerHints> = Arc::<CallbacksLink>::clone(&callbacks_link);
+        let engine_parts = EngineParts { journal: Arc::clone(&journal), launcher, meters, hints };
         let served = LiveFolder::new(folder, authorizer, &engine_parts);
         let hidden_paths = HiddenPaths::new(served.roots());
         let runs = Arc::new(RunStore::new(journal, served, Arc::clone(&compiler)));
         let callbacks = Arc::new(Callbacks::new(Arc::clone(&runs), &project, callback_key, Arc::clone(&metrics)));
+        callbacks_link.connect(&callbacks);
         let scheduler =
             Scheduler::new(Arc::clone(&runs), Arc::clone(&callbacks), Arc::clone(&quotas), Arc::clone(&metrics), slots);
         let scheduler = Arc::new(scheduler);

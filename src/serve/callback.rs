@@ -2,6 +2,7 @@
 //! are. A post is retried until it is accepted; the store has its progress.
 
 mod pause;
+mod question_links;
 mod question_poster;
 mod reminder;
 
@@ -20,6 +21,7 @@ use tokio::sync::Semaphore;
 
 use self::pause::PausesInPost;
 pub use self::pause::pause_of;
+pub use self::question_links::CallbacksLink;
 pub use self::question_poster::QuestionPoster;
 use super::metrics::Metrics;
 use super::problem::ProblemDetails;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::authorizer::Authorizer;
 use super::folder::Folder;
+use crate::drive::answer_hint::AnswerHints;
 use crate::drive::engine::Engine;
 use crate::drive::launcher::Launcher;
 use crate::drive::run_meter::RunMeters;
@@ -31,6 +32,8 @@ pub struct EngineParts {
     pub launcher: Arc<dyn Launcher>,
     /// Counts what runs do.
     pub meters: Arc<dyn RunMeters>,
+    /// Says how questions that are posted are answered.
+    pub hints: Arc<dyn AnswerHints>,
 }
 
 impl LiveFolder {
@@ -38,7 +41,8 @@ impl LiveFolder {
     pub fn new(folder: Folder, authorizer: Authorizer, parts: &EngineParts) -> Self {
         let engine = |root: &PathBuf, project: &Arc<Project>| {
             let builder = Engine::builder(Arc::clone(project), root).journal(Arc::clone(&parts.journal));
-            builder.launcher(Arc::clone(&parts.launcher)).meters(Arc::clone(&parts.meters)).build()
+            let builder = builder.launcher(Arc::clone(&parts.launcher)).meters(Arc::clone(&parts.meters));
+            builder.answer_hints(Arc::clone(&parts.hints)).build()
         };
         let mut engines = HashMap::new();
         let roots = folder.loops.values().map(|offered| (&offered.root, &offered.program.project));

@@ -18,6 +18,7 @@ use super::switches::sentence;
 use crate::drive::fault::Fault;
 use crate::drive::start::Start;
 use crate::engine::digest::Digest;
+use crate::engine::event::DecisionRights;
 use crate::engine::outcome::Status;
 use crate::journal::schedules::CLOCK_TOLERANCE_MS;
 use crate::journal::{LoopSwitch, ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, StoreError, UnderWay};
@@ -273,7 +274,10 @@ async fn start(app: &Arc<App>, name: &str, offered: &ServedLoop, schedule: &Flow
         let scheduled =
             ScheduledRun { schedule: name.to_owned(), due_at_ms: time_ms, timetable: schedule.timetable.text() };
         let input = Value::Object(schedule.input.clone());
-        let start = Start { run_id: Some(run_id.clone()), input, scheduled: Some(scheduled), ..Start::default() };
+        // No token started it: who wrote its document and its targets lets those decide who read what it posts.
+        let callback_rights = Some(DecisionRights::All);
+        let run = Some(run_id.clone());
+        let start = Start { run_id: run, input, scheduled: Some(scheduled), callback_rights, ..Start::default() };
         let order = StartOrder { program: Arc::clone(&offered.program), root: offered.root.clone(), start };
         match started(app, order, Admission::default(), &WaitQuery::default()).await {
             Ok((_, Some(_))) => {

@@ -16,6 +16,7 @@ mod check_hostile;
 mod cluster;
 mod crash;
 mod crash_concurrency;
+mod crash_ask;
 mod crash_mcp;
 mod crash_nested;
 mod crash_notify;

@@ -7,6 +7,7 @@ mod fork;
 mod input_file;
 mod input_list;
 mod model;
+mod posted;
 mod reasoning;
 mod step;
 mod tool;
@@ -31,6 +32,7 @@ pub use fork::{Fork, ForkPoint};
 pub use input_file::{InputFile, InputFileContent, account_at};
 pub use input_list::{InputList, spell_input};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
+pub use posted::QuestionPosted;
 pub use reasoning::Reasoning;
 pub use step::{StepLeft, StepPaused, StepRetried, StepReturned};
 pub use tool::{MAY_HAVE_HAPPENED, ToolFault, ToolLeft, ToolPaused, ToolResult, ToolRetried, ToolReturned};
@@ -95,6 +97,8 @@ pub enum EventKind {
     DeadlinePassed,
     /// A human decided.
     Human(Decided),
+    /// A question was posted to a target of `ask`, or could not be.
+    QuestionPosted(Box<QuestionPosted>),
     /// Nobody decided about a waiting call in time.
     ApprovalExpired,
     /// A driver resumed a run that was cut off or interrupted.

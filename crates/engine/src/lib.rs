@@ -15,6 +15,7 @@
 )]
 
 pub mod address;
+pub mod asked_targets;
 mod begin;
 pub mod blob;
 pub mod budget;
@@ -43,11 +44,13 @@ pub mod model_requests;
 mod next;
 pub mod notice;
 mod observation;
+pub mod open_posts;
 pub mod operation;
 pub mod outcome;
 pub mod previous;
 pub mod prompt;
 pub mod question;
+pub mod question_post;
 pub mod record;
 pub mod refused;
 pub mod replay;

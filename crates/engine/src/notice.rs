@@ -17,6 +17,7 @@ use super::flow::item_row::ItemRow;
 use super::flow::record::StepRecord;
 use super::outcome::{Status, Termination};
 use super::question::{Question, StepQuestion, WaitingCall};
+use super::question_post::QuestionPost;
 use super::record::{TokenUsage, TraceEntry};
 use super::state::State;
 use loopctl_lang::program::Program;
@@ -220,6 +221,12 @@ pub enum Notice {
         /// The steps of a workflow that wait, each to be decided on its own.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         steps: Vec<StepQuestion>,
+    },
+    /// A question was posted to a target of `ask`, or that failed.
+    QuestionPosted {
+        /// To whom, and how it went.
+        #[serde(flatten)]
+        post: QuestionPost,
     },
     /// A human decided about a pause.
     Decided {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::address::{StepAddress, split_address};
+use super::asked_targets::AskedTargets;
 use super::call_attempt::CallAttempt;
 use super::compaction::push_tight;
 use super::decision::awaited_approval::AwaitedApproval;
@@ -91,6 +92,8 @@ pub struct Operation<A> {
     pub repetition: Repetition,
     /// What the item of a workflow is called that the step is of.
     pub item_label: Option<Arc<str>>,
+    /// The targets that its question is posted to.
+    pub ask: Option<Arc<[String]>>,
 }
 
 /// How often a step was made before. That of a call of a turn is all zero.
@@ -368,6 +371,7 @@ impl<A: Address> Operation<A> {
             settled: SettledCost::default(),
             repetition: Repetition::default(),
             item_label: None,
+            ask: None,
         }
     }
 
@@ -419,6 +423,16 @@ impl<A: Address> Operation<A> {
             at = format!("{at}~{}", self.repetition.request);
         }
         consent::hash_of(header, &at, &self.name, &shown)
+    }
+
+    /// The targets that its question is posted to, while it asks one.
+    pub(super) fn targets(&self) -> Option<Box<AskedTargets>> {
+        let asks = matches!(
+            self.progress,
+            Progress::Asks(AskedFor::Approval(_) | AskedFor::Consent { .. } | AskedFor::Form { .. })
+        );
+        let to = self.ask.as_ref().filter(|_| asks)?.to_vec();
+        Some(Box::new(AskedTargets { to, since_ms: self.due_at_ms }))
     }
 
     /// What a form asks for.

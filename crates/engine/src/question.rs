@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::asked_targets::AskedTargets;
 use super::decision::awaited_approval::AwaitedApproval;
 use super::event::CallId;
 use super::stuck::Stuck;
@@ -62,6 +63,9 @@ pub struct WaitingCall {
     /// What its approval needs; left out when one approval of anybody is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<AwaitedApproval>,
+    /// The targets that the question is posted to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Box<AskedTargets>>,
 }
 
 /// A question of a step that waits for a human.
@@ -118,6 +122,9 @@ pub struct StepQuestion {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub awaits: Option<Box<EventMatch>>,
+    /// The targets that the question is posted to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Box<AskedTargets>>,
 }
 
 impl StepQuestion {
@@ -174,6 +181,7 @@ impl StepQuestion {
             action_input: input.clone(),
             hash: hash.clone(),
             approval: self.approval.clone(),
+            ask: self.ask.clone(),
         }]
     }
 }

@@ -19,6 +19,7 @@ use super::json::Json;
 use super::operation::{Call, OpenStep, Progress};
 use super::outcome::{Ending, Limit, Pause, Status};
 use super::question::Question;
+use super::question_post::QuestionPosts;
 use super::reply::refusal::RefusalCause;
 use super::token_estimator::TokenEstimator;
 use loopctl_lang::program::Program;
@@ -46,6 +47,8 @@ pub struct StateHead {
     pub decisions: Vec<DecisionRecord>,
     /// How humans made it continue after an end, and the limits that they raised.
     pub continuations: Vec<ContinuationRecord>,
+    /// To whom its questions were posted.
+    pub posts: QuestionPosts,
     /// The limits that replace those of the document.
     pub limits: RaisedLimits,
     /// What was counted.

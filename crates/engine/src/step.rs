@@ -137,6 +137,11 @@ fn transition(
             state.interrupted = true;
             Next::Wait(phase)
         }
+        (phase, EventKind::QuestionPosted(posted)) => {
+            let now_ms = state.now.wall_ms;
+            state.posts.take(*posted, now_ms);
+            Next::Wait(phase)
+        }
         (phase, EventKind::NewDocument(documents)) => {
             Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
             Next::Wait(phase)

@@ -20,6 +20,10 @@ pub(crate) fn as_rfc3339_if_any<S: Serializer>(wall_ms: &Option<i64>, serializer
     }
 }
 
+pub(crate) fn from_rfc3339<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    from_rfc3339_if_any(from)?.ok_or_else(|| serde::de::Error::custom("a time is missing"))
+}
+
 pub(crate) fn from_rfc3339_if_any<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     let read = text.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_millisecond);

@@ -1,5 +1,6 @@
 //! When a run that waits stops waiting by itself.
 
+use super::open_posts::next_post_ms;
 use super::operation::OpenStep;
 use super::outcome::Termination;
 use super::state::{Phase, State};
@@ -13,10 +14,12 @@ pub struct DueTimes {
     pub below: Option<i64>,
 }
 
-/// When the earliest approval or form expires that a run waits for, in milliseconds since 1970.
+/// When a paused run is taken up next, in milliseconds since 1970: the earliest approval or form expires that it waits for, or a
+/// question is to be posted.
 pub fn due_at_ms(state: &State) -> Option<i64> {
     let DueTimes { own, below } = due_times(state);
-    own.into_iter().chain(below).min()
+    let post = matches!(state.phase, Phase::Paused { .. }).then(|| next_post_ms(state)).flatten();
+    own.into_iter().chain(below).chain(post).min()
 }
 
 /// When the earliest approval or form expires of a workflow of which other steps are under way, in milliseconds since 1970.

@@ -32,6 +32,7 @@ pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
             action_input: Value::clone(&call.input),
             hash: call.hash(&state.header),
             approval: call.progress.approval().filter(|awaited| !awaited.is_plain()).cloned(),
+            ask: call.targets(),
         })
         .collect()
 }

@@ -13,6 +13,7 @@ use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
 use crate::trace::continuation::{continuation_sentence, hidden_continuation};
 use crate::trace::decision::{decision_sentence, hidden};
 use crate::trace::entries::{call_attempt_sentence, call_sentence};
+use crate::trace::question_post::post_sentence;
 use crate::trace::refused_replies::{ShownRefusals, unsaid};
 use crate::trace::step_text::{item_line, step_line};
 use crate::trace::steps::{shown_row, shown_step};
@@ -152,6 +153,11 @@ impl Story {
                 let message = self.redact.text(message);
                 let milestone = milestone.as_deref().map(|milestone| self.redact.text(milestone));
                 self.pieces.progress(&message, milestone.as_deref(), *percent)
+            }
+            Notice::QuestionPosted { post } => {
+                self.any_shown = true;
+                let said = self.redact.text(&post_sentence(post)).into_owned();
+                if post.posted_at_ms.is_some() { self.pieces.note(&said) } else { self.pieces.remark(&said) }
             }
             Notice::Decided { record } => {
                 self.any_shown = true;

@@ -69,6 +69,7 @@ impl Waiting {
             | Notice::ItemEnded { .. }
             | Notice::Observed { .. }
             | Notice::Decided { .. }
+            | Notice::QuestionPosted { .. }
             | Notice::Retried { .. }
             | Notice::LimitsRaised { .. }
             | Notice::BudgetWarning { .. }

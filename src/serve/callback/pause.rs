@@ -13,6 +13,7 @@ use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::engine::decision::awaited_approval::AwaitedApproval;
 use crate::engine::event::DecisionRights;
+use crate::engine::open_posts::QuestionToPost;
 use crate::engine::outcome::Status;
 use crate::engine::question::WaitingCall;
 use crate::engine::state::{Phase, State};
@@ -283,6 +284,23 @@ impl Issue {
             open.answer = self.link(&subject, ends_ms(open.call.approval.as_ref()))?;
         }
         Ok(())
+    }
+
+    /// A new token for a question that is posted to a target; none when these rights are not enough for it.
+    pub fn link_asked(&mut self, asked: &QuestionToPost, rights: DecisionRights) -> Result<Option<AnswerLink>, Fault> {
+        let QuestionToPost { step, call, .. } = asked;
+        let approval = call.as_ref().and_then(|call| call.approval.as_ref());
+        let approval = approval.or_else(|| step.as_ref().and_then(|step| step.approval.as_ref()));
+        if !may_decide(rights, approval) {
+            return Ok(None);
+        }
+        let subject = match (step, call) {
+            (Some(step), call) => AnswerSubject::Step(StepSubject::of(step, call.as_ref())),
+            (None, Some(call)) => AnswerSubject::Call { id: call.id.clone(), hash: call.hash.clone() },
+            (None, None) => AnswerSubject::Question,
+        };
+        let expires_at_ms = step.as_ref().and_then(|step| step.expires_at_ms);
+        self.link(&subject, expires_at_ms.or_else(|| ends_ms(approval)))
     }
 
     /// A new token; none when what it is for has expired.

@@ -6,7 +6,7 @@ import { PAGE, board, href, nowhere } from "./flow.js";
 import { aside, panel, poster } from "./pause.js";
 import { Refused, because, get, of, stream } from "./server.js";
 import { changed, note, say } from "./said.js";
-import { away, box, called, continuation, count, decision, el, ending, fill, head, plain, prose, stopped, took } from "./text.js";
+import { away, box, called, continuation, count, decision, el, ending, fill, head, plain, post, prose, stopped, took } from "./text.js";
 import { pick, turn } from "./time.js";
 import { rowsOfLoop, rowsOfSteps, waterfall } from "./waterfall.js";
 
@@ -64,7 +64,7 @@ export function enter({ id, at }) {
   open = { id, at, from: 0, only: "", last: "", stop: new AbortController(), cards: new Map(), steps: new Map(), panel: "", desk: {}, timer: 0, times: new Map() };
   for (const part of ["about", "trace", "pause", "end", "steps", "time", "waterfall"]) $(part).replaceChildren();
   $("steps").shown = "";
-  $("steps").hidden = $("waterfall").hidden = $("time").hidden = $("pause").hidden = $("end").hidden = $("busy").hidden = true;
+  $("steps").hidden = $("waterfall").hidden = $("time").hidden = $("pause").hidden = $("asked").hidden = $("end").hidden = $("busy").hidden = true;
   $("run").hidden = false;
   document.body.classList.add("one");
   $("run").focus({ preventScroll: true });
@@ -225,6 +225,7 @@ const show = {
     busy("");
     stopped($("trace"));
   },
+  question_posted: (run) => settle(run),
   retried: (run, event) => $("trace").append(continuation(event)),
   limits_raised: (run, event) => $("trace").append(continuation(event)),
   result: (run, event) => ended(run, event),
@@ -244,11 +245,18 @@ function ended(run, result) {
   else if (result.usage.input_tokens) parts.push(el("p", { class: "meta" }, tokens));
   fill($("end"), parts);
   $("end").hidden = false;
+  asked(result);
   run.asked = false;
   clearTimeout(run.asking);
   run.asking = 0;
   facts(run);
   changed();
+}
+
+/** To whom the questions were posted. */
+function asked(result) {
+  fill($("asked"), (result.asked || []).map(post));
+  $("asked").hidden = !result.asked;
 }
 
 /** Asks for the status once the events pause: past events arrive all at once, and only the last state counts. */
@@ -269,6 +277,7 @@ function settle(run) {
       if (text !== run.panel && pause) panel(run, pause, status.pause, { settle: () => settle(run), reopen });
       run.panel = text;
       $("pause").hidden = !pause;
+      asked(status.result);
     } catch (why) {
       if (open === run && why instanceof Refused) say(why.message);
     }

@@ -118,6 +118,14 @@ export function decision(event) {
   return el("p", { class: "meta" }, `${event.decision}${event.on_expiry ? `: ${event.on_expiry}` : ""}${by}${comment} · `, when(event.at));
 }
 
+/** To whom a question was posted, or why it was not, in a line. */
+export function post({ at, to, tries, posted_at: posted, error, next_try_at: next, without_link: why }) {
+  const failed = amount(tries) - (posted ? 1 : 0);
+  const how = failed ? `, after ${failed} failed` : "";
+  if (posted) return el("p", { class: "meta" }, `${at}: asked ${to}${how} · `, when(posted), why ? ` · without a link: ${why}` : "");
+  return el("p", { class: "meta" }, `${at}: ${to} was not asked${how} (${error})`, next ? [" · next try ", when(next)] : " · given up");
+}
+
 /** What the approval of a call needs, and what it has. */
 export function needs(approval) {
   if (!approval) return [];

@@ -19,6 +19,7 @@ use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision}
 use crate::engine::event::{CALLBACK, Decided, DecisionRights, callback_of};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Status;
+use crate::journal::answer_token::NO_PAUSE;
 use crate::journal::{AnswerToken, RunSummary, StoreError};
 use crate::serve::answer_subject::{AnswerSubject, StepSubject};
 use crate::serve::app::App;
@@ -190,7 +191,11 @@ impl AwaitedAnswer {
         bytes: usize,
     ) -> Result<(), ProblemDetails> {
         let by = holder(app, &self.run.row);
-        let rights = app.runs.read(&mut self.run).await?.run.state.header.callback_rights;
+        let state = &app.runs.read(&mut self.run).await?.run.state;
+        if self.token.pause == NO_PAUSE && matches!(self.subject, AnswerSubject::Call { .. }) {
+            self.token.pause = pause_of(state).unwrap_or(NO_PAUSE);
+        }
+        let rights = state.header.callback_rights;
         // Without rights, no token was issued.
         let rights = rights.ok_or_else(unknown)?.within(self.held).ok_or_else(ProblemDetails::starter_is_gone)?;
         let decided = written.decided(&self.token, &self.subject, by, rights)?;

@@ -108,9 +108,9 @@ pub(super) fn admitted(
     let StartOrder { program, root, mut start } = order;
     if let Some(url) = &start.callback_url {
         app.callbacks.check(url)?;
-        // Who starts a run passes on no more than it may do itself.
-        start.callback_rights = caller.rights(&program.name).ok();
     }
+    // Who starts a run passes on no more than it may do itself: to whom its pauses, or what it asks, are posted.
+    start.callback_rights = caller.rights(&program.name).ok();
     if start.timeout_ms == Some(0) {
         return Err(ProblemDetails::bad_request("`timeout_ms` is at least 1"));
     }

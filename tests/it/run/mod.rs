@@ -7,6 +7,7 @@ mod always_resumed;
 mod approval_conditions;
 mod approval_expiry;
 mod approvals;
+mod ask;
 mod bad_documents;
 mod bad_replies;
 mod budget;

@@ -5,6 +5,7 @@ mod answer_rights;
 mod answers;
 mod answers_steps;
 mod approvals;
+mod asked;
 mod audited;
 mod browser;
 mod bulk;

@@ -104,6 +104,7 @@ impl Run {
             action_input: json!({}),
             hash: "h".to_owned(),
             approval: None,
+            ask: None,
         };
         SubrunQuestion {
             pause: self.pauses,

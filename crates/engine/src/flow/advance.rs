@@ -274,6 +274,7 @@ impl<'p> Advance<'p> {
                 Current::Open(Box::new(OpenStep {
                     progress,
                     item_label: list.label.clone(),
+                    ask: step.ask().cloned(),
                     is_subrun: step.subrun().is_some(),
                     settled: failed.map(|failed| failed.settled).unwrap_or_default(),
                     repetition: Repetition {

@@ -58,6 +58,7 @@ pub use outcome::react_output;
 pub use place::NoSuchStep;
 pub use records::{context, records};
 pub(crate) use waiting::calls;
+pub(crate) use waiting::questions as questions_of;
 pub use waiting::{first_question, first_waiting, reminders, waiting_for, waiting_steps};
 
 /// Applies an event to a workflow and returns the effects to perform.
@@ -111,6 +112,11 @@ fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) ->
 
         (_, EventKind::Interrupted) => {
             state.interrupted = true;
+            Ok(Effects::new())
+        }
+        (_, EventKind::QuestionPosted(posted)) => {
+            let now_ms = state.now.wall_ms;
+            state.posts.take(*posted, now_ms);
             Ok(Effects::new())
         }
         (_, EventKind::NewDocument(documents)) => {

@@ -88,7 +88,7 @@ pub fn first_question(state: &State) -> Option<String> {
 }
 
 /// The questions of a step: several when its run has called a workflow of which several steps wait.
-pub(super) fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion> {
+pub(crate) fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion> {
     match &open.progress {
         Progress::Asks(AskedFor::Subrun(waits)) if !waits.asks.steps.is_empty() => {
             let below = waits.asks.steps.iter().cloned();
@@ -124,6 +124,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
         run_pause: None,
         calls: Vec::new(),
         awaits: None,
+        ask: open.targets(),
     };
     match &open.progress {
         Progress::Asks(AskedFor::Approval(awaited)) => StepQuestion {

@@ -49,6 +49,7 @@ enum Cause {
     Resume,
     Interrupt,
     ToolRetry(CallId),
+    QuestionPost,
     Other,
 }
 
@@ -65,6 +66,7 @@ impl Baseline {
             // Raised limits of a run that has not ended do not resume it.
             EventKind::LimitsRaised(_) if matches!(state.phase, Phase::Ended(_)) => Cause::Resume,
             EventKind::Interrupted => Cause::Interrupt,
+            EventKind::QuestionPosted(_) => Cause::QuestionPost,
             EventKind::ToolRetried(retried) if !retried.lost => Cause::ToolRetry(retried.call),
             _ => Cause::Other,
         };
@@ -115,6 +117,10 @@ impl Baseline {
             }),
             Cause::ToolRetry(id) => {
                 notices.extend(retried(state, id));
+                return notices;
+            }
+            Cause::QuestionPost => {
+                notices.extend(state.posts.last().cloned().map(|post| Notice::QuestionPosted { post }));
                 return notices;
             }
             Cause::Interrupt | Cause::Other => {}

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{Question, StepQuestion, WaitingCall};
+use crate::asked_targets::AskedTargets;
 use crate::decision::awaited_approval::AwaitedApproval;
 use crate::event::CallId;
 use crate::stuck::Stuck;
@@ -20,6 +21,8 @@ struct JournaledCall {
     hash: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     approval: Option<AwaitedApproval>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ask: Option<Box<AskedTargets>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,19 +58,21 @@ struct JournaledStep {
     calls: Vec<WaitingCall>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     awaits: Option<Box<EventMatch>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ask: Option<Box<AskedTargets>>,
 }
 
 impl From<JournaledCall> for WaitingCall {
     fn from(written: JournaledCall) -> Self {
-        let JournaledCall { call, action, action_input, hash, approval } = written;
-        Self { id: call.to_string(), call, action, action_input, hash, approval }
+        let JournaledCall { call, action, action_input, hash, approval, ask } = written;
+        Self { id: call.to_string(), call, action, action_input, hash, approval, ask }
     }
 }
 
 impl From<WaitingCall> for JournaledCall {
     fn from(waiting: WaitingCall) -> Self {
-        let WaitingCall { call, action, action_input, hash, approval, .. } = waiting;
-        Self { call, action, action_input, hash, approval }
+        let WaitingCall { call, action, action_input, hash, approval, ask, .. } = waiting;
+        Self { call, action, action_input, hash, approval, ask }
     }
 }
 

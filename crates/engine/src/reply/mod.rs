@@ -303,8 +303,10 @@ fn turn(
 
 fn called(program: &LoopProgram, id: CallId, wanted: Wanted, at_ms: i64) -> Call {
     let Wanted { name, input, .. } = wanted;
-    let is_subrun = program.tool(&name).is_some_and(|tool| matches!(tool.kind, ToolKind::Loop(_)));
-    Call { is_subrun, ..Call::new(id, name, input, at_ms) }
+    let tool = program.tool(&name);
+    let is_subrun = tool.is_some_and(|tool| matches!(tool.kind, ToolKind::Loop(_)));
+    let ask = tool.and_then(|tool| tool.approval.ask.clone());
+    Call { is_subrun, ask, ..Call::new(id, name, input, at_ms) }
 }
 
 /// Whether a call of a new turn was refused: it is not made.

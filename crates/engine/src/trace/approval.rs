@@ -203,6 +203,7 @@ mod tests {
             action_input: serde_json::from_str(input).unwrap(),
             hash: "0123456789abcdef".to_owned(),
             approval: None,
+            ask: None,
         }
     }
 

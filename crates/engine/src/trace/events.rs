@@ -161,6 +161,7 @@ mod tests {
             action_input: json!({ "api_key": "k" }),
             hash: "00".to_owned(),
             approval: None,
+            ask: None,
         };
         let notice = Notice::Paused {
             steps: Vec::new(),

@@ -19,6 +19,7 @@ use super::decision::{decision_sentence, decisions_about, decisions_about_no_cal
 use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape::{exact_html, html as escaped};
 use super::prompts::SentPrompts;
+use super::question_post::post_sentence;
 use super::reason::reason;
 use super::refused_replies::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
@@ -88,6 +89,10 @@ pub fn html(about: &About<'_>, result: &RunResult, prompts: &SentPrompts, items:
         let whole = |step: &StepRecord| items.steps.get(&step.at).unwrap_or(step).clone();
         page.push_str(&steps::steps(&result.steps.iter().map(whole).collect::<Vec<_>>(), &result.decisions));
         page.push_str(&items::items(&items.loops, &result.decisions, items.left_out));
+    }
+    if !result.asked.is_empty() {
+        page.push_str("<h2 class=\"title\">Asked</h2>\n");
+        page.extend(result.asked.iter().map(|post| folded("meta", &post_sentence(post))));
     }
     iterations(&mut page, result, prompts);
     page.push_str("</main>\n");

@@ -15,6 +15,7 @@ pub mod layout;
 pub mod live_reply;
 pub mod paused;
 pub mod prompts;
+pub mod question_post;
 pub mod reason;
 pub mod refused_replies;
 pub mod result;

@@ -14,6 +14,7 @@ use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape;
 use super::json::{gist, on_one_line};
 use super::layout::{Look, TextBlock, Tone, pad};
+use super::question_post::post_sentence;
 use super::reason::reason;
 use super::refused_replies::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
@@ -281,6 +282,7 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
     for record in decisions_about_no_call(result) {
         shown.push_str(&pieces.note(&decision_sentence(record)));
     }
+    shown.extend(result.asked.iter().map(|post| pieces.note(&post_sentence(post))));
     let mut last = attempts(&pieces, result, |attempt| attempt > iteration);
     last.push_str(&remarks(&pieces, continuations_after(result, iteration..u32::MAX)));
     shown.push_str(&last);
@@ -544,6 +546,7 @@ mod tests {
             action_input: json!({"note": "\n".repeat(10_000), "rows": vec![1; 100]}),
             hash: "0123456789abcdef".to_owned(),
             approval: None,
+            ask: None,
         };
         let question = Question::new(Termination::Approval, "May it pay?");
         let waiting = PauseView { number: 1, question, call: Some(call), calls: Vec::new(), steps: Vec::new() };

@@ -20,11 +20,12 @@ use crate::language::action::Action;
 use crate::language::action::Matcher;
 use crate::language::loop_document::LoopProperties;
 use crate::language::notify::NOTIFY;
-use crate::language::step::{Approval, OnRejected, Properties, TableOperation};
+use crate::language::step::{Approval, Form, OnRejected, Properties, TableOperation};
 use crate::language::tool::ActionTool;
 use crate::language::wait::{WAIT, WAIT_FOR_EVENT, Wait, WaitForEvent};
 use crate::language::workflow::Definition;
 use crate::language::{ForeachProperties, LoopDocument, Project, ReactProperties, Step, WorkflowDocument};
+use crate::program::approval::targets;
 use crate::program::awaited_event::EventStep;
 use crate::program::concurrency::ConcurrencyRule;
 use crate::program::condition::CompiledCondition;
@@ -243,11 +244,7 @@ impl FlowLowering<'_, '_> {
                 StepAction::Call(Box::new(CallStep { tool, input: fields(&written)?, spreads: false }))
             }
             Properties::Approval(approval) => StepAction::Approval(Box::new(approval_step(approval, place.later)?)),
-            Properties::Form(form) => StepAction::Form(FormStep {
-                asks: FormAsks::of(form)?,
-                ttl_ms: form.ttl_seconds.and_then(milliseconds),
-                reminders_ms: all_milliseconds(form.reminder_intervals.as_deref()),
-            }),
+            Properties::Form(form) => StepAction::Form(form_step(form)?),
             Properties::Choose(choose) => StepAction::Choose(Box::new(self.choose(
                 &PlacedChoice { at, name: &name, around: place.around },
                 choose,
@@ -453,6 +450,7 @@ fn approval_step(approval: &Approval, later: &[Step]) -> Option<ApprovalStep> {
         stops_loosely: stops,
         stops_by_letters: stops && (approval.on_rejected.is_some() || !later.iter().any(names)),
         reminders_ms: all_milliseconds(approval.reminder_intervals.as_deref()),
+        ask: targets(approval.ask.as_deref()),
     })
 }
 
@@ -463,4 +461,13 @@ fn all_milliseconds(seconds: Option<&[f64]>) -> Vec<u64> {
 /// Seconds in milliseconds; none for a number that is no time.
 fn milliseconds(seconds: f64) -> Option<u64> {
     std::time::Duration::try_from_secs_f64(seconds).ok().and_then(|time| u64::try_from(time.as_millis()).ok())
+}
+
+fn form_step(form: &Form) -> Option<FormStep> {
+    Some(FormStep {
+        asks: FormAsks::of(form)?,
+        ttl_ms: form.ttl_seconds.and_then(milliseconds),
+        reminders_ms: all_milliseconds(form.reminder_intervals.as_deref()),
+        ask: targets(form.ask.as_deref()),
+    })
 }

@@ -43,6 +43,7 @@ pub use link::MAX_LEVELS;
 pub use load::Readings;
 pub use load::{compile, compile_read, once};
 use locked_tools::LockedTools;
+pub use notify::question_tool;
 pub use outside_files::{
     DatabaseProbe, DatabaseState, InitFault, OutsideFiles, QueryFault, QueryFaultKind, QueryParameter, ValueKind,
 };

@@ -26,6 +26,11 @@ fn absent(to: &str) -> NotifyTarget {
     NotifyTarget { kind: NotifyKind::Webhook, url: format!("orgconfig:notify_{key}") }
 }
 
+/// The tool that posts a question to a target. No script answers for it.
+pub fn question_tool(to: &str, target: &NotifyTarget) -> Option<Tool> {
+    tool(target, None, None).map(|tool| Tool { name: format!("the question to {to}"), ..tool })
+}
+
 /// The tool that sends a text to a target. Its call carries a key, and is made again like that of an idempotent action.
 pub(super) fn tool(target: &NotifyTarget, timeout_ms: Option<u64>, retry: Option<&CallRetry>) -> Option<Tool> {
     let action = json!({ "action_name": NOTIFY, "http_method": "POST", "url": target.url });

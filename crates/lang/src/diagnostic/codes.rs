@@ -209,6 +209,7 @@ codes! {
     CONCURRENCY_KEY = "L227" Error "concurrency-key" "Key of `concurrency` that no input decides",
     CONCURRENCY_BELOW = "L228" Error "concurrency-below" "Step or tool that waits for a workflow with `concurrency`",
     IDLE_ON_CANCEL = "L229" Warning "idle-on-cancel" "`on_cancel` without `on_failure`",
+    ASK_TARGET = "L231" Error "ask-target" "Question that is posted to nobody",
     FORM_FIELDS = "L236" Error "form-fields" "Form that can't be filled in",
     NOTIFY_TARGET = "L237" Error "notify-target" "Text that is sent to nobody",
     MCP_TOOL = "L238" Error "mcp-tool" "MCP tool that is not pinned",

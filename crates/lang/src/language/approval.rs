@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::condition::Condition;
 
 /// How an approval is given: by how many, and within what time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApprovalSettings {
     /// How long the call waits, in milliseconds from the pause, also while no process runs. Default: without end.
@@ -20,6 +20,9 @@ pub struct ApprovalSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10))]
     pub approvers: Option<u32>,
+    /// The targets of the project's `notify` that the question is posted to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Vec<String>>,
 }
 
 /// What happens when nobody has decided about a call in time; a later one is stricter.

@@ -26,6 +26,9 @@ pub struct Form {
     /// When the human is reminded, in seconds from the form's making.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reminder_intervals: Option<Vec<f64>>,
+    /// The targets of the project's `notify` that the question is posted to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Vec<String>>,
 }
 
 /// A field of a form.

@@ -152,6 +152,9 @@ pub struct Approval {
     /// When the human is reminded, in seconds from the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reminder_intervals: Option<Vec<f64>>,
+    /// The targets of the project's `notify` that the question is posted to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Vec<String>>,
 }
 
 /// What a human's no does.

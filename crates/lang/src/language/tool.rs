@@ -155,12 +155,12 @@ impl TypedTool {
     }
 
     /// Whether a human must approve its calls, and how.
-    pub fn approval(&self) -> (&RequiresApproval, Option<ApprovalSettings>) {
+    pub fn approval(&self) -> (&RequiresApproval, Option<&ApprovalSettings>) {
         match self {
-            Self::Action(tool) => (&tool.requires_approval, tool.approval),
-            Self::Workflow(tool) => (&tool.requires_approval, tool.approval),
-            Self::Loop(tool) => (&tool.requires_approval, tool.approval),
-            Self::Mcp(tool) => (&tool.requires_approval, tool.approval),
+            Self::Action(tool) => (&tool.requires_approval, tool.approval.as_ref()),
+            Self::Workflow(tool) => (&tool.requires_approval, tool.approval.as_ref()),
+            Self::Loop(tool) => (&tool.requires_approval, tool.approval.as_ref()),
+            Self::Mcp(tool) => (&tool.requires_approval, tool.approval.as_ref()),
         }
     }
 }

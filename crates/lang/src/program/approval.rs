@@ -1,5 +1,7 @@
 //! When a human must approve the call of a tool.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::condition::{CompiledCondition, OrderRules};
@@ -20,13 +22,33 @@ pub struct ApprovalPolicy {
     pub on_expiry: OnExpiry,
     /// How many different people must approve a call, at least 1.
     pub approvers: u32,
+    /// The targets that the question is posted to, each once; none without one.
+    pub ask: Option<Arc<[String]>>,
 }
 
 impl Default for ApprovalPolicy {
     /// No call must be approved.
     fn default() -> Self {
-        Self { always: false, when: Vec::new(), expires_after_ms: None, on_expiry: OnExpiry::Escalate, approvers: 1 }
+        Self {
+            always: false,
+            when: Vec::new(),
+            expires_after_ms: None,
+            on_expiry: OnExpiry::Escalate,
+            approvers: 1,
+            ask: None,
+        }
     }
+}
+
+/// The targets of an `ask`, each once; none without one.
+pub fn targets(written: Option<&[String]>) -> Option<Arc<[String]>> {
+    let mut named: Vec<String> = Vec::new();
+    for name in written.unwrap_or_default() {
+        if !named.contains(name) {
+            named.push(name.clone());
+        }
+    }
+    (!named.is_empty()).then(|| named.into())
 }
 
 /// Whether a call must be approved.
@@ -57,12 +79,15 @@ pub struct CallRules<'r> {
 impl ApprovalPolicy {
     /// Adds what an action or a declaration sets: of two settings the stricter one counts.
     pub fn tighten(&mut self, settings: &ApprovalSettings) {
-        let ApprovalSettings { expires_after_ms, on_expiry, approvers } = *settings;
+        let ApprovalSettings { expires_after_ms, on_expiry, approvers, ask } = settings.clone();
         self.expires_after_ms = self.expires_after_ms.into_iter().chain(expires_after_ms).min();
         // Who sets a time and does not say what follows has the default.
         let on_expiry = on_expiry.or(expires_after_ms.map(|_| OnExpiry::default()));
         self.on_expiry = on_expiry.map_or(self.on_expiry, |on_expiry| self.on_expiry.max(on_expiry));
         self.approvers = self.approvers.max(approvers.unwrap_or(1));
+        // Both are asked.
+        let known = self.ask.iter().flat_map(|known| known.iter().cloned());
+        self.ask = targets(Some(&known.chain(ask.into_iter().flatten()).collect::<Vec<_>>()));
     }
 
     /// Whether some calls may have to be approved.

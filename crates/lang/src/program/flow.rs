@@ -223,6 +223,8 @@ pub struct ApprovalStep {
     pub stops_by_letters: bool,
     /// After how long somebody is reminded of it, in milliseconds.
     pub reminders_ms: Vec<u64>,
+    /// The targets that the question is posted to; none without one.
+    pub ask: Option<Arc<[String]>>,
 }
 
 /// A human fills a form in.
@@ -234,6 +236,8 @@ pub struct FormStep {
     pub ttl_ms: Option<u64>,
     /// After how long somebody is reminded of it, in milliseconds.
     pub reminders_ms: Vec<u64>,
+    /// The targets that the question is posted to; none without one.
+    pub ask: Option<Arc<[String]>>,
 }
 
 impl FlowProgram {
@@ -328,6 +332,16 @@ impl ApprovalStep {
 }
 
 impl FlowStep {
+    /// The targets that its question is posted to: that of the step itself, or of the approval of its call.
+    pub fn ask(&self) -> Option<&Arc<[String]>> {
+        match &self.action {
+            StepAction::Approval(approval) => approval.ask.as_ref(),
+            StepAction::Form(form) => form.ask.as_ref(),
+            StepAction::Call(call) => call.tool.approval.ask.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The step, and those that take its place, as an approval before them sees them.
     pub fn chain(&self) -> Vec<ChainLink<'_>> {
         let mut chain = Vec::new();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use super::answer_hint::AnswerHints;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
@@ -34,6 +35,7 @@ pub struct EngineBuilder {
     api_key: Option<SecretString>,
     launcher: Option<Arc<dyn Launcher>>,
     meters: Option<Arc<dyn RunMeters>>,
+    hints: Option<Arc<dyn AnswerHints>>,
     stage: Option<Arc<Stage>>,
 }
 
@@ -50,6 +52,7 @@ impl EngineBuilder {
             api_key: None,
             launcher: None,
             meters: None,
+            hints: None,
             stage: None,
         }
     }
@@ -107,6 +110,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Says how people answer the questions that are posted to targets of `ask`. Default: they do not say it.
+    #[must_use]
+    pub fn answer_hints(mut self, hints: Arc<dyn AnswerHints>) -> Self {
+        self.hints = Some(hints);
+        self
+    }
+
     /// What counts what happens in runs, and in their sub-runs. Default: nothing does.
     #[must_use]
     pub fn meters(mut self, meters: Arc<dyn RunMeters>) -> Self {
@@ -159,6 +169,7 @@ impl EngineBuilder {
                 model_waits: ModelWaits::new(Arc::clone(&journal), self.meters.clone()),
                 meters: self.meters,
                 deaths: Deaths::new(Arc::clone(&journal)),
+                hints: self.hints,
                 journal,
                 models,
                 toolbox,

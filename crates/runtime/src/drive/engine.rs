@@ -29,6 +29,7 @@ use crate::journal::{Journal, ModelWait, RunSummary, StoreError};
 use loopctl_engine::dialect;
 use loopctl_engine::event::{Decided, Event, EventKind, Moment, Retried};
 use loopctl_engine::flow::has_handled_failure;
+use loopctl_engine::open_posts::next_post_ms;
 use loopctl_engine::outcome::{Status, Termination};
 use loopctl_engine::reply::window;
 use loopctl_engine::state::{Phase, State};
@@ -318,6 +319,12 @@ impl Engine {
             // No human has to decide anything: the model is asked again.
             (Phase::Paused { pause, .. }, None) if pause.question.kind == Termination::ModelError => {
                 Some(EventKind::Resumed)
+            }
+            // Its driver posts what it asks.
+            (Phase::Paused { .. }, None)
+                if !is_adopted && !stale && resume.raised.is_none() && is_due(next_post_ms(state)) =>
+            {
+                return Ok(Some(Vec::new()));
             }
             // Its driver looks at the events that came before: one may have found another decision in its place.
             (Phase::Paused { .. }, None)

@@ -1,5 +1,6 @@
 //! Performs effects. This is the only room with a clock, a network and randomness; tools read their files here.
 
+pub mod answer_hint;
 mod audit;
 pub mod begin;
 pub mod builder;
@@ -33,8 +34,11 @@ pub mod notices;
 pub mod outside_events;
 mod passed_on;
 pub mod pending_model_call;
+mod posts_under_way;
 mod previous_run;
 mod question_owner;
+mod question_post;
+mod question_text;
 mod read_files;
 mod reply_bounds;
 pub mod requirements;

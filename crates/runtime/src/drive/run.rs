@@ -19,6 +19,7 @@ use super::fold::written;
 use super::lease_guard::RunLease;
 use super::model::{ModelClient, Wire};
 use super::model_waits::DrivenHere;
+use super::posts_under_way::PostsUnderWay;
 use super::question_owner;
 use super::run_meter::{OwnSpend, RunMeter};
 use super::run_result::Finished;
@@ -88,6 +89,8 @@ pub(super) struct Driver<'a> {
     _driven_here: DrivenHere,
     /// The steps whose events were looked for among those that came before.
     pub(super) looked_for: BTreeSet<String>,
+    /// The questions that are being posted.
+    pub(super) posts: PostsUnderWay,
     /// Whether another event follows at once that makes a run continue: it is not over, although its state says so.
     continues: bool,
 }
@@ -169,6 +172,7 @@ impl<'a> Driver<'a> {
             _driven_here: driven_here,
             looked_for: BTreeSet::new(),
             after_on_failure: false,
+            posts: PostsUnderWay::default(),
             continues: false,
         })
     }
@@ -296,6 +300,8 @@ impl<'a> Driver<'a> {
                 let Some(what) = self.model_event().await? else { return self.stopped().await };
                 effects = self.take(what).await?;
             } else if let Some(next) = Box::pin(self.take_kept_events()).await? {
+                effects = next;
+            } else if let Some(next) = Box::pin(self.post_questions()).await? {
                 effects = next;
             } else {
                 return Ok(());

@@ -174,6 +174,7 @@ impl Start {
             }
         };
         let documents = documents(program, texts);
+        let may_post = !program.project.notify.is_empty();
         let machine = if program.is_flow() { Machine::Flow } else { Machine::Loop };
         Ok(Started {
             machine,
@@ -187,7 +188,8 @@ impl Start {
             rerun_of: self.rerun_of.clone(),
             delivery: self.delivery.clone(),
             fork: None,
-            callback_rights: self.callback_rights.filter(|_| self.callback_url.is_some()),
+            // Only what is posted has links.
+            callback_rights: self.callback_rights.filter(|_| self.callback_url.is_some() || may_post),
             timeout_ms: self.timeout_ms,
             caller: None,
             started_by: None,

@@ -16,7 +16,7 @@ use super::launch;
 use super::pending_model_call::PendingModelCall;
 use super::retry::{self, NextAttempt};
 use super::run::run_log::RepeatedCall;
-use super::run::{CANCEL_POLL_INTERVAL, Driver, Interruption, Interrupts, Waited};
+use super::run::{CANCEL_POLL_INTERVAL, Driver, HandedOver, Interruption, Interrupts, Waited};
 use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
 use super::subrun_budget::SubrunBudgetGuard;
@@ -54,6 +54,8 @@ enum StepNews {
     Outcome(Option<StepOutcome>),
     /// A human decided about a step that waits.
     Decided(PassedDecision),
+    /// A question was posted, or could not be.
+    Posted(Option<EventKind>),
     /// It is time to look at what other processes want, and at what has expired.
     Look,
 }
@@ -89,6 +91,7 @@ impl<'a> Driver<'a> {
                     biased;
                     _ = look.tick() => StepNews::Look,
                     passed = inbox.next() => StepNews::Decided(passed),
+                    what = self.posts.next() => StepNews::Posted(what),
                     outcome = under_way.next() => StepNews::Outcome(outcome),
                 }
             };
@@ -96,6 +99,10 @@ impl<'a> Driver<'a> {
                 Waited::Done(StepNews::Decided(passed)) => {
                     let next = self.take_passed(passed).await?;
                     self.begin_more(&mut under_way, &next).await?;
+                    continue;
+                }
+                Waited::Done(StepNews::Posted(what)) => {
+                    self.take_posted(what).await?;
                     continue;
                 }
                 // Not left to the interrupts: outcomes may come more often than these look.
@@ -107,6 +114,7 @@ impl<'a> Driver<'a> {
                     let next = self.look_beside().await?;
                     self.begin_more(&mut under_way, &next).await?;
                     self.report_questions();
+                    self.begin_posts();
                     continue;
                 }
                 Waited::Done(StepNews::Outcome(Some(outcome))) => outcome,
@@ -140,23 +148,29 @@ impl<'a> Driver<'a> {
                 announced = true;
                 self.take(EventKind::Stopping).await?;
             }
-            let mut taken = Vec::with_capacity(outcomes.len());
-            for outcome in outcomes {
-                match outcome? {
-                    Some(what) => {
-                        // Its call is not made by this driver.
-                        stopped |= matches!(what, EventKind::StepLeft(_));
-                        taken.push(self.hand_over(what)?);
-                    }
-                    None => stopped = true,
-                }
-            }
+            let taken = self.hand_over_all(outcomes, &mut stopped)?;
             let mut next = Vec::new();
             for taken in taken {
                 next.extend(steps_of(&self.durable(taken).await?));
             }
             self.begin_more(&mut under_way, &next).await?;
         }
+    }
+
+    /// Hands what steps came to over to the journal. `stopped`: whether one of them was left.
+    fn hand_over_all(&mut self, outcomes: Vec<StepOutcome>, stopped: &mut bool) -> Result<Vec<HandedOver>, Fault> {
+        let mut taken = Vec::with_capacity(outcomes.len());
+        for outcome in outcomes {
+            match outcome? {
+                Some(what) => {
+                    // Its call is not made by this driver.
+                    *stopped |= matches!(what, EventKind::StepLeft(_));
+                    taken.push(self.hand_over(what)?);
+                }
+                None => *stopped = true,
+            }
+        }
+        Ok(taken)
     }
 
     /// The time of the run is over: what handles that begins, if nothing is under way.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::answer_hint::AnswerHints;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::Models;
@@ -46,6 +47,8 @@ pub(super) struct World {
     /// The runs that the default launcher drives.
     pub spawned: Arc<SpawnedRuns>,
     pub deaths: Deaths,
+    /// Says how questions that are posted are answered; none where nothing does.
+    pub hints: Option<Arc<dyn AnswerHints>>,
 }
 
 impl World {

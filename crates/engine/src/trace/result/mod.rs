@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::continuation::hidden_continuation;
 use super::decision::decisions;
 use super::entries::{attempts, entries, hidden_question, hidden_stuck, shown_call};
+use super::question_post::posts;
 use super::redact::Redaction;
 use super::steps::{shown_question, steps};
 use super::units::rfc3339;
@@ -24,6 +25,7 @@ use crate::flow::waiting_steps;
 use crate::operation::Progress;
 use crate::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
 use crate::question::{Question, StepQuestion, WaitingCall};
+use crate::question_post::QuestionPost;
 use crate::record::{TokenDetails, TraceAttempt, TraceEntry};
 use crate::state::{Phase, State};
 use crate::stuck::Stuck;
@@ -104,6 +106,9 @@ pub struct RunResult {
     /// What humans decided, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRecord>,
+    /// To whom its questions were posted, in the order of their places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<QuestionPost>,
     /// How humans made it continue after an end, and the limits that they raised, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub continuations: Vec<ContinuationRecord>,
@@ -228,6 +233,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         trace: shown.trace.then(|| entries(state, shown.driven, redact)),
         steps: steps(state, shown.driven, redact),
         decisions: decisions(&state.decisions, redact),
+        asked: posts(&state.posts, redact),
         continuations: state.continuations.iter().map(|record| hidden_continuation(record, redact)).collect(),
         attempts: if shown.trace { attempts(state, redact) } else { Vec::new() },
     }

@@ -24,14 +24,14 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             found.push(fault.help("write \"requires_approval\": true, or a condition, beside `approval`"));
         }
         let has_time = action.and_then(|used| used.action.head().approval?.expires_after_ms).is_some();
-        no_time(&cursor, &settings, has_time, found);
+        no_time(&cursor, settings, has_time, found);
     }
     for used in subject.actions().iter().filter(|used| used.knows(&["/approval", "/requires_approval"])) {
         if let Some(settings) = used.action.head().approval {
             if used.written().get("requires_approval").is_none() {
                 unasked(subject, used, found);
             }
-            no_time(&used.at("/approval"), &settings, false, found);
+            no_time(&used.at("/approval"), settings, false, found);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod absent_database;
 mod absent_file;
+mod ask_target;
 mod bad_base_url;
 mod bad_datasource;
 mod bad_host_entry;
@@ -204,6 +205,7 @@ pub const RULES: &[Rule] = &[
     webhook_input::RULE,
     concurrency_key::RULE,
     idle_on_cancel::RULE,
+    ask_target::RULE,
     form_fields::RULE,
     notify_target::RULE,
     mcp_server::RULE,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::check::steps::{WrittenStep, steps};
-use crate::check::{Rule, Subject};
+use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes, nearest};
 use crate::language::Project;
 use crate::language::notify::{NOTIFY, NotifyTarget};
@@ -63,11 +63,22 @@ fn target(subject: &Subject<'_>, step: &WrittenStep<'_>, named: &mut Nearest) ->
         let message = "`to` is the name of a target, written out".to_owned();
         return Some(cursor.report(&RULE, message).help("a `choose` or filters decide between several targets"));
     };
+    unknown_target(&RULE, subject, cursor, to, named)
+}
+
+/// A target that the project does not have, at the place that names it.
+pub(super) fn unknown_target(
+    rule: &Rule,
+    subject: &Subject<'_>,
+    cursor: Cursor<'_>,
+    to: &str,
+    named: &mut Nearest,
+) -> Option<Diagnostic> {
     let project = subject.project().filter(|_| subject.knows_project("/notify"))?;
     if project.notify.contains_key(to) {
         return None;
     }
-    let fault = cursor.report(&RULE, format!("the project has no `notify` target `{to}`"));
+    let fault = cursor.report(rule, format!("the project has no `notify` target `{to}`"));
     let names = || project.notify.keys().map(String::as_str);
     Some(match (named.of(to, names()), subject.in_project("")) {
         (Some(near), _) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),

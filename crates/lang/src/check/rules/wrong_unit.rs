@@ -109,14 +109,14 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 
 /// How long approvals are waited for.
 fn approvals(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let limit = |approval: Option<ApprovalSettings>| {
+    let limit = |approval: Option<&ApprovalSettings>| {
         approval.and_then(|approval| approval.expires_after_ms).filter(|limit| Timed::Human.seems_seconds(*limit))
     };
     for (pointer, declaration) in subject.declarations() {
         let approval = match declaration {
-            ToolDeclaration::Typed(TypedTool::Action(tool)) => tool.approval,
-            ToolDeclaration::Typed(TypedTool::Loop(tool)) => tool.approval,
-            ToolDeclaration::Typed(TypedTool::Workflow(tool)) => tool.approval,
+            ToolDeclaration::Typed(TypedTool::Action(tool)) => tool.approval.as_ref(),
+            ToolDeclaration::Typed(TypedTool::Loop(tool)) => tool.approval.as_ref(),
+            ToolDeclaration::Typed(TypedTool::Workflow(tool)) => tool.approval.as_ref(),
             _ => None,
         };
         if let Some(limit) = limit(approval) {

@@ -60,7 +60,7 @@ pub fn declared(
     let parameters = parameters::of(action, head.parameters, kind.as_ref(), &mut work);
     // What the action says is a floor: a declaration asks for more, never for less.
     let mut approval = ApprovalPolicy::default();
-    if let Err(faults) = approval::require(&mut approval, head.requires_approval, head.approval.as_ref()) {
+    if let Err(faults) = approval::require(&mut approval, head.requires_approval, head.approval) {
         faults.into_iter().for_each(|fault| work.push(fault.under("/requires_approval")));
     }
     let described =

@@ -166,7 +166,7 @@ pub struct ActionHead<'a> {
     /// Whether a human must approve each call, or when.
     pub requires_approval: &'a RequiresApproval,
     /// How an approval is given.
-    pub approval: Option<ApprovalSettings>,
+    pub approval: Option<&'a ApprovalSettings>,
     /// How many times a run may call it.
     pub max_calls: Option<u32>,
 }
@@ -238,7 +238,7 @@ macro_rules! action {
                     on_uncertain: self.on_uncertain,
                     timeout_ms: self.timeout_ms,
                     requires_approval: &self.requires_approval,
-                    approval: self.approval,
+                    approval: self.approval.as_ref(),
                     max_calls: self.max_calls,
                 }
             }

@@ -59,6 +59,9 @@ pub struct Expectations {
     /// All pauses of the run, in their order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pauses: Option<Vec<PauseExpectation>>,
+    /// All that is posted to targets of `ask`: the targets, by the address of the step that asks, or the id of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<BTreeMap<String, Vec<String>>>,
     /// Steps of a workflow by their addresses, as the result of a run lists them: `{"status": "skipped"}`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub steps: BTreeMap<String, ValueMatcher>,

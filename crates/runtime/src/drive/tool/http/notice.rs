@@ -14,20 +14,38 @@ const MAX_ANSWER_BYTES: usize = 8 << 10;
 /// How an answer of Teams begins that reports a failure with the status 200.
 const TEAMS_FAILURE: &str = "Webhook message delivery failed";
 
+/// What is known beside the text of a question: its run, the place that asks, and the page where it is answered.
+const OF_QUESTIONS: [&str; 3] = ["run_id", "at", "link"];
+
 /// The body of a text. What is in a text is data: no sign of it mentions a channel or makes a link of another text.
 pub(super) fn body(kind: NotifyKind, input: &Value, key: &str) -> Value {
     let text = |name: &str| input.get(name).and_then(Value::as_str).unwrap_or_default();
+    let is_question = input.get("run_id").is_some();
     match kind {
+        // Whoever fetches a link to preview it is nobody who answers.
+        NotifyKind::Slack if is_question => json!({ "text": slack(text("text")), "unfurl_links": false }),
         NotifyKind::Slack => json!({ "text": slack(text("text")) }),
         NotifyKind::Teams => {
             let run = |line: &str| json!({ "type": "RichTextBlock", "inlines": [{ "type": "TextRun", "text": line }] });
             let lines: Vec<Value> = text("text").lines().map(run).collect();
-            let card = json!({ "type": "AdaptiveCard", "version": "1.4", "body": lines });
+            let mut card = json!({ "type": "AdaptiveCard", "version": "1.4", "body": lines });
+            if let (Some(link), Some(card)) = (input.get("link"), card.as_object_mut()) {
+                let answer = json!({ "type": "Action.OpenUrl", "title": "Answer", "url": link });
+                card.insert("actions".to_owned(), json!([answer]));
+            }
             json!({ "type": "message", "attachments": [
                 { "contentType": "application/vnd.microsoft.card.adaptive", "content": card }
             ] })
         }
-        NotifyKind::Webhook => json!({ "id": key, "to": text("to"), "text": text("text") }),
+        NotifyKind::Webhook => {
+            let mut body = json!({ "id": key, "to": text("to"), "text": text("text") });
+            for name in OF_QUESTIONS {
+                if let (Some(value), Some(body)) = (input.get(name), body.as_object_mut()) {
+                    body.insert(name.to_owned(), value.clone());
+                }
+            }
+            body
+        }
     }
 }
 

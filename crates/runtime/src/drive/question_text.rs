@@ -1,0 +1,98 @@
+//! The text of a question that is posted: what is asked, about which data, until when, and how it is answered.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::answer_hint::AnswerHint;
+use super::clock;
+use loopctl_engine::open_posts::QuestionToPost;
+use loopctl_engine::state::RunHeader;
+use loopctl_lang::policy::characters::is_hidden;
+use loopctl_lang::policy::redact::Redaction;
+use loopctl_lang::policy::word::written;
+use loopctl_lang::program::Program;
+
+/// The most characters of a question.
+const MAX_QUESTION_CHARS: usize = 3_000;
+/// The most characters of the data that is shown with it.
+const MAX_DATA_CHARS: usize = 2_000;
+/// The most fields of a form that are listed.
+const MAX_FIELDS: usize = 20;
+
+/// The text that is posted. What the engine says comes first, so that no line of the data passes for it. Secrets are hidden,
+/// and characters that nobody sees are shown by their numbers.
+pub(super) fn of(program: &Program, header: &RunHeader, asked: &QuestionToPost, hint: &AnswerHint) -> String {
+    let redact = Redaction::new(&program.project.redact);
+    let step = asked.step.as_ref();
+    let label = step.and_then(|step| step.item_label.as_deref());
+    let label = label.map(|label| format!(" ({})", redact.text(label))).unwrap_or_default();
+    let mut text = line(&format!("{} asks at {}{label}, run {}", header.loop_name, asked.at(), header.run_id));
+    let AnswerHint { link, otherwise, without_link } = hint;
+    let ways = [link.as_deref(), otherwise.as_deref()].into_iter().flatten();
+    let ways = ways.map(|way| format!("answer: {way}")).chain(without_link.map(|why| format!("no link: {why}")));
+    ways.for_each(|way| push(&mut text, &line(&way)));
+    let approval = asked.call.as_ref().and_then(|call| call.approval.as_ref());
+    let approval = approval.or_else(|| step.and_then(|step| step.approval.as_ref()));
+    let until_ms = step.and_then(|step| step.expires_at_ms).or_else(|| approval.and_then(|asks| asks.expires_at_ms));
+    if let Some(until_ms) = until_ms {
+        push(&mut text, &format!("open until {}", clock::rfc3339(until_ms)));
+    }
+    push(&mut text, "");
+    push(&mut text, &cut(&visible(&redact.text(&asked.question.text)), MAX_QUESTION_CHARS));
+    if let Some((name, data)) = data(asked) {
+        let data = serde_json::to_string_pretty(&redact.value(data)).unwrap_or_default();
+        push(&mut text, &cut(&format!("{name}: {}", visible(&data)), MAX_DATA_CHARS));
+    }
+    let fields = step.map(|step| step.fields.as_slice()).unwrap_or_default();
+    for field in fields.iter().take(MAX_FIELDS) {
+        let label = field.label.as_ref().map(|label| format!(" ({})", redact.text(label))).unwrap_or_default();
+        let kind = written(&field.kind).unwrap_or_default();
+        push(&mut text, &line(&format!("- {}: {kind}{label}", field.name)));
+    }
+    if let Some(more) = fields.len().checked_sub(MAX_FIELDS).filter(|more| *more > 0) {
+        push(&mut text, &format!("- and {more} more"));
+    }
+    text
+}
+
+/// What is shown with a question, and what it is.
+fn data(asked: &QuestionToPost) -> Option<(&str, &Value)> {
+    if let Some(call) = &asked.call {
+        return Some((&call.action, &call.action_input));
+    }
+    let step = asked.step.as_ref()?;
+    let shown = step.show.as_ref().map(|shown| ("shown", shown));
+    let input = step.action_input.as_ref().filter(|input| input.as_object().is_none_or(|input| !input.is_empty()));
+    shown.or_else(|| input.map(|input| ("data", input)))
+}
+
+fn push(text: &mut String, line: &str) {
+    text.push('\n');
+    text.push_str(line);
+}
+
+/// A text in one line.
+fn line(text: &str) -> String {
+    visible(&text.replace(['\n', '\t'], " "))
+}
+
+/// The first characters of a text, and how many were left out.
+fn cut(text: &str, most: usize) -> String {
+    let Some((at, _)) = text.char_indices().nth(most) else { return text.to_owned() };
+    let (kept, rest) = text.split_at(at);
+    format!("{kept}… ({} more characters are shown with the run)", rest.chars().count())
+}
+
+/// A text in which characters that nobody sees are numbers.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for sign in text.chars() {
+        match is_hidden(sign) {
+            // Writing to a string does not fail.
+            true => drop(write!(shown, "\\u{{{:X}}}", u32::from(sign))),
+            false => shown.push(sign),
+        }
+    }
+    shown
+}

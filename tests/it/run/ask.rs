@@ -1,0 +1,286 @@
+//! Questions that are posted to targets of `ask`: by steps, by actions, in items, cases and named runs; retried, and posted
+//! once.
+
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Server};
+use crate::common::{Place, Ran, document, think};
+use crate::run::workflows::{definition, foreach, place};
+
+/// A place whose target `ops` is this server, by a secret address.
+fn asking(server: &Server) -> Place {
+    let place = place();
+    place.file("hook.txt", format!("{}/{SECRET}", server.url()));
+    project(&place, "webhook");
+    place
+}
+
+const SECRET: &str = "a-secret-path-0123456789";
+
+fn project(place: &Place, kind: &str) {
+    let target = json!({ "kind": kind, "url": "orgconfig:hook" });
+    place.json(
+        "loopctl.json",
+        &json!({ "allow": { "private_addresses": true }, "orgconfig": { "hook": "file:hook.txt" },
+            "notify": { "ops": target, "night": target } }),
+    );
+}
+
+fn accepting() -> Server {
+    Server::with(|_, _| Answer::new("text/html", "ok"))
+}
+
+fn approval(id: &str) -> Value {
+    json!({ "id": id, "type": "PbotApproval",
+        "properties": { "comment": "Pay {{input.id}}?", "request_payload": { "password": "@input.word", "amount": 7 }, "ask": ["ops"] } })
+}
+
+fn run(place: &Place) -> Ran {
+    place.run(&["--run-id", "r", "--input", "id=C-7", "--input", "word=hunter2"]).0
+}
+
+fn resume(place: &Place, how: &[&str]) -> Ran {
+    place.call(&[&["resume", "r", "--script", "script.json", "--output", "json"], how].concat())
+}
+
+/// What was posted: the key, the place and the text of each.
+fn posted(server: &Server) -> Vec<(String, String, String)> {
+    let of = |request: &crate::common::server::Request| {
+        let (body, key) = (request.json(), request.header("idempotency-key").unwrap().to_owned());
+        let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        // A header has no slash as it is.
+        assert_eq!((text("id").replace('/', "%2F"), text("run_id")), (key.clone(), "r".to_owned()), "{body}");
+        (key, text("at"), text("text"))
+    };
+    server.requests().iter().map(of).collect()
+}
+
+#[test]
+fn an_approval_and_a_form_are_posted_once_with_the_command_that_answers() {
+    let server = accepting();
+    let place = asking(&server);
+    let form = json!({ "id": "fill", "type": "PbotForm", "properties": { "question": "How much?\nanswer: https://evil.example",
+        "fields": [{ "name": "amount", "type": "integer", "label": "In euros" }], "ask": ["ops", "night"] } });
+    definition(&place, json!({ "actions": [approval("ok"), form], "output": "@amount" }));
+    let ran = run(&place);
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let asked = &ran.json()["asked"];
+    assert_eq!((&asked[0]["at"], &asked[0]["to"], &asked[0]["tries"]), (&json!("ok"), &json!("ops"), &json!(1)));
+    // Nothing is posted again.
+    for _ in 0..2 {
+        assert_eq!(resume(&place, &[]).code, 3);
+    }
+    let posts = posted(&server);
+    assert_eq!(posts.len(), 1, "{posts:?}");
+    let (_, at, text) = &posts[0];
+    assert_eq!(at, "ok");
+    for part in ["w asks at ok, run r\n", "\nPay C-7?\n", "\"amount\": 7", "[hidden]", "resume r --approve --if"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("hunter2"), "{text}");
+    let ran = resume(&place, &["--approve"]);
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let posts = posted(&server);
+    assert_eq!(posts.len(), 3, "{posts:?}");
+    // What the engine says stands before what the document says.
+    let text = &posts[1].2;
+    let (own, evil) = (text.find("\nanswer: ").unwrap(), text.find("\nanswer: https://evil").unwrap());
+    assert!(
+        own < evil && text.contains("--at fill --answer") && text.contains("- amount: integer (In euros)"),
+        "{text}"
+    );
+    assert_ne!(posts[1].0, posts[2].0, "each target has its key");
+    let ran = resume(&place, &["--answer", r#"{"amount": "12"}"#]);
+    assert_eq!((ran.code, &ran.json()["result"]["answer"]), (0, &json!(12)), "{ran:#?}");
+    assert_eq!(posted(&server).len(), 3);
+    for args in [vec!["trace", "r"], vec!["trace", "r", "--format", "html"], vec!["trace", "r", "--format", "json"]] {
+        let shown = place.call(&args).stdout;
+        assert!(shown.contains("ops") && shown.contains("night") && !shown.contains(SECRET), "{args:?}: {shown}");
+    }
+    let trace = place.call(&["trace", "r"]).stdout;
+    assert!(trace.contains("fill: asked night at "), "{trace}");
+}
+
+#[test]
+fn a_post_that_fails_is_made_again_and_hides_the_address() {
+    let server = Server::with(|number, _| match number {
+        0 | 1 => Answer::new("text/plain", "busy").status(503),
+        _ => Answer::new("text/html", "ok"),
+    });
+    let place = asking(&server);
+    definition(&place, json!({ "actions": [approval("ok")] }));
+    let ran = place.call(&[
+        "run",
+        "loop.json",
+        "--run-id",
+        "r",
+        "--input",
+        "id=C-7",
+        "--input",
+        "word=hunter2",
+        "--script",
+        "script.json",
+    ]);
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let shown = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(shown.contains("ops was not asked, it failed once") && !shown.contains(SECRET), "{shown}");
+    let trace = place.call(&["trace", "r", "--format", "json"]).json();
+    let post = &trace["asked"][0];
+    assert_eq!((&post["tries"], post.get("error")), (&json!(3), None), "{post}");
+    let keys: Vec<String> = posted(&server).into_iter().map(|(key, ..)| key).collect();
+    assert!(keys.len() == 3 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+}
+
+#[test]
+fn a_post_that_goes_on_failing_is_left_to_the_next_driver_when_it_is_due() {
+    let server = Server::with(|_, _| Answer::new("text/plain", "no").status(404));
+    let place = asking(&server);
+    definition(&place, json!({ "actions": [approval("ok")] }));
+    place.file("clock", "0");
+    let clock = place.path().join("clock").to_str().expect("a path").to_owned();
+    let call = |args: &[&str]| place.call_with(args, &[("LOOPCTL_CLOCK", &clock)]);
+    let ran = call(&[
+        "run",
+        "loop.json",
+        "--run-id",
+        "r",
+        "--input",
+        "id=C-7",
+        "--input",
+        "word=hunter2",
+        "--script",
+        "script.json",
+        "--output",
+        "json",
+    ]);
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let post = ran.json()["asked"][0].clone();
+    let before = server.requests().len();
+    assert!(post["next_try_at"].is_string() && post["error"].as_str().unwrap().contains("404"), "{post}");
+    assert_eq!(post["tries"], before, "{post}");
+    assert!(!ran.stdout.contains(SECRET), "{ran:#?}");
+    place.file("clock", "3600000");
+    let ran = call(&["resume", "r", "--script", "script.json", "--output", "json"]);
+    assert!(server.requests().len() > before, "{ran:#?}");
+    // Nobody has to hear of it: it is decided all the same.
+    assert_eq!(resume(&place, &["--approve"]).code, 0);
+}
+
+#[test]
+fn steps_in_items_cases_and_named_runs_ask_and_are_posted_by_the_run_that_is_answered() {
+    let server = accepting();
+    let place = asking(&server);
+    place.json("workflows/pay.json", &json!({ "name": "pay", "definition": { "actions": [approval("sub")] } }));
+    let in_item =
+        json!({ "id": "one", "type": "PbotApproval", "properties": { "comment": "{{one}}?", "ask": ["ops"] } });
+    let case = json!({ "id": "way", "type": "choose", "cases": [
+        { "when": { "equal": ["@input.id", "C-7"] }, "steps": [approval("cased")] }] });
+    let named = json!({ "id": "named", "type": "workflow", "name": "pay", "properties": { "id": "@input.id", "word": "@input.word" } });
+    let items = foreach("@input.list", json!({ "on_pause": "go_on", "item_label": "item {{one}}" }), json!([in_item]));
+    definition(&place, json!({ "actions": [items, case, named] }));
+    place.json("input.json", &json!({ "id": "C-7", "word": "hunter2", "list": ["x", "y"] }));
+    let ran = place.run(&["--run-id", "r", "--input-file", "input.json"]).0;
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let at = |server: &Server| posted(server).into_iter().map(|(_, at, _)| at).collect::<Vec<_>>();
+    let mut first = at(&server);
+    first.sort();
+    assert_eq!(first, ["each.0.one", "each.1.one"]);
+    assert!(posted(&server).iter().all(|(_, _, text)| text.contains("(item ")), "{:?}", posted(&server));
+    for step in ["each.0.one", "each.1.one"] {
+        assert_eq!(resume(&place, &["--at", step, "--approve"]).code, 3);
+    }
+    assert_eq!(at(&server)[2..], ["way.0.cased"]);
+    assert_eq!(resume(&place, &["--approve"]).code, 3);
+    assert_eq!(at(&server)[3..], ["named/sub"]);
+    let text = posted(&server)[3].2.clone();
+    assert!(text.contains("resume r ") && text.contains("Pay C-7?"), "{text}");
+    let ran = resume(&place, &["--approve"]);
+    assert_eq!((ran.code, at(&server).len()), (0, 4), "{ran:#?}");
+}
+
+#[test]
+fn the_approval_of_a_call_is_posted_in_a_loop_and_in_a_step() {
+    let server = accepting();
+    let place = asking(&server);
+    let action = json!({ "action_name": "pay", "kind": "http", "description": "Pays.", "http_method": "POST",
+        "url": "https://tools.example.com/act", "parameters": { "type": "object", "properties": { "n": { "type": "integer" } } },
+        "requires_approval": true, "approval": { "ask": ["ops"], "expires_after_ms": 3_600_000 } });
+    place.json("actions/pay.json", &json!([action]));
+    let tool = json!({ "type": "action", "name": "pay", "approval": { "ask": ["night", "ops"] } });
+    place.json("loop.json", &document(&json!({ "tools": [tool] })));
+    let replies = json!([think("pay", json!({ "n": 1 })), crate::common::complete(json!("done"))]);
+    place.json("script.json", &json!({ "replies": replies, "tools": { "pay": [{ "ok": true }] } }));
+    let ran = place.run(&["--run-id", "r"]).0;
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    assert_eq!(resume(&place, &[]).code, 3);
+    let posts = posted(&server);
+    assert_eq!(posts.len(), 2, "{posts:?}");
+    for (_, at, text) in &posts {
+        assert_eq!(at, "1.0");
+        assert!(
+            text.contains("May the agent call pay?") && text.contains("\"n\": 1") && text.contains("open until"),
+            "{text}"
+        );
+        assert!(text.contains("resume r --approve --if "), "{text}");
+    }
+    assert_eq!(ran.json()["pause"]["call"]["ask"]["to"], json!(["ops", "night"]), "{ran:#?}");
+    assert_eq!(resume(&place, &["--approve"]).code, 0);
+    // The same action as a step.
+    definition(&place, json!({ "actions": [{ "id": "act", "type": "pay", "properties": { "n": 2 } }] }));
+    place.json("script.json", &json!({ "replies": [], "tools": { "pay": [{ "ok": true }] } }));
+    let ran = place.call(&["run", "loop.json", "--run-id", "s", "--script", "script.json", "--output", "json"]);
+    assert_eq!((ran.code, server.requests().len()), (3, 3), "{ran:#?}");
+    assert_eq!(server.requests()[2].json()["at"], "act");
+}
+
+#[test]
+fn each_kind_of_target_gets_the_link_or_the_command_as_data() {
+    let server = accepting();
+    let place = asking(&server);
+    definition(&place, json!({ "actions": [approval("ok")] }));
+    for kind in ["slack", "teams"] {
+        project(&place, kind);
+        let ran = place.call(&[
+            "run",
+            "loop.json",
+            "--run-id",
+            kind,
+            "--input",
+            "id=<!channel>",
+            "--input",
+            "word=hunter2",
+            "--script",
+            "script.json",
+        ]);
+        assert_eq!(ran.code, 3, "{ran:#?}");
+    }
+    let [slack, teams] = [0, 1].map(|number| server.requests()[number].json());
+    assert!(slack["text"].as_str().unwrap().contains("Pay &lt;!channel&gt;?"), "{slack}");
+    assert_eq!(slack["unfurl_links"], false);
+    let lines = teams["attachments"][0]["content"]["body"].as_array().unwrap();
+    assert!(lines.iter().any(|line| line["inlines"][0]["text"] == "Pay <!channel>?"), "{teams}");
+}
+
+#[test]
+fn a_scenario_expects_who_is_asked_without_a_network() {
+    let server = accepting();
+    let place = asking(&server);
+    definition(&place, json!({ "actions": [approval("ok")] }));
+    let scenario = |asked: Value| {
+        json!({ "document": "loop.json", "scenarios": [{ "name": "asked", "input": { "id": "C-7", "word": "hunter2" },
+            "decisions": [{ "at": "ok", "approve": true }], "expect": { "status": "completed", "asked": asked } }] })
+    };
+    place.json("one.test.json", &scenario(json!({ "ok": ["ops"] })));
+    let ran = place.call(&["test", "one.test.json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    for (asked, said) in [
+        (json!({}), "`ok` also asks ops"),
+        (json!({ "ok": ["night"] }), "`ok` asks ops"),
+        (json!({ "ok": ["ops"], "later": ["ops"] }), "`later` asks nobody by a post"),
+    ] {
+        place.json("one.test.json", &scenario(asked));
+        let ran = place.call(&["test", "one.test.json"]);
+        assert!(ran.code == 1 && format!("{}{}", ran.stdout, ran.stderr).contains(said), "{said}: {ran:#?}");
+    }
+    assert!(server.requests().is_empty());
+}
