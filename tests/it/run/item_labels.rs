@@ -55,6 +55,19 @@ fn an_item_is_shown_with_its_label_and_objects_of_paths_are_gathered() {
 }
 
 #[test]
+fn what_may_be_missing_is_gathered_of_the_items_that_have_it() {
+    let place = place();
+    let settings = json!({ "collect_results": true, "result_key": "all", "collect": "@one.note?" });
+    let step = json!({ "id": "call", "type": "a", "properties": { "id": "@one.id" } });
+    script(&place, json!({ "a": [{ "n": 1 }, { "n": 2 }] }));
+    definition(&place, json!({ "output": "@all", "actions": [foreach("@input.items", settings, json!([step]))] }));
+    let (ran, result) = run(&place, json!({ "items": [{ "id": 1, "note": "x" }, { "id": 2 }] }));
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let rows = answer(&result).as_array().unwrap();
+    assert_eq!((&rows[0]["output"], rows[1].get("output"), &rows[1]["index"]), (&json!("x"), None, &json!(1)), "{rows:?}");
+}
+
+#[test]
 fn the_error_of_a_loop_names_the_item_that_failed() {
     let place = place();
     script(&place, json!({ "a": [{ "n": 1 }, { "error": "closed" }] }));

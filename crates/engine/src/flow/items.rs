@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::advance::{Advance, ListEnd, Names, StepList, TakenItems};
 use super::item_label::{item_label, labelled, names_of_item};
 use super::item_row::{ItemRow, KnownItem};
-use super::partial_value::or_null;
+use super::partial_value::entry;
 use super::progress::{Current, ItemStatus, ItemsState, StepChange, StepFault, StepFrame};
 use super::record::ItemCounts;
 use crate::header::RunHeader;
@@ -159,7 +159,7 @@ impl<'p> Advance<'p> {
         };
         *counted += 1;
         let gathered =
-            (status == ItemStatus::Completed && foreach.collects).then(|| self.collected(foreach, &frame, names));
+            (status == ItemStatus::Completed && foreach.collects).then(|| self.collected(foreach, &frame, names)).flatten();
         let row = ended_row(index, status, &frame, gathered.as_ref(), items);
         self.changes.push(StepChange::ItemEnded { at: format!("{}.{index}", items.at), row: Box::new(row) });
         if let Some(gathered) = gathered {
@@ -199,11 +199,11 @@ impl<'p> Advance<'p> {
         }
     }
 
-    /// What is gathered of an item.
-    fn collected(&mut self, foreach: &Foreach, frame: &StepFrame, names: &[&Map<String, Value>]) -> Value {
-        let Some(field) = &foreach.collect else { return frame.last.clone().unwrap_or(Value::Null) };
+    /// What is gathered of an item; none when it is an `@x.y?` without a value.
+    fn collected(&mut self, foreach: &Foreach, frame: &StepFrame, names: &[&Map<String, Value>]) -> Option<Value> {
+        let Some(field) = &foreach.collect else { return Some(frame.last.clone().unwrap_or(Value::Null)) };
         let names: Names<'_> = [&frame.keys, &frame.given].into_iter().chain(names.iter().copied()).collect();
-        self.with_scope(&names, |_, scope| or_null(field, scope))
+        self.with_scope(&names, |_, scope| entry(field, scope))
     }
 
     /// Whether so few items fail for good that the loop may succeed when the others run again.

@@ -19,7 +19,7 @@ pub(super) fn or_null(field: &Field, scope: &Scope<'_>) -> Value {
 }
 
 /// The same as a member or an entry; none for an `@x.y?` without a value.
-fn entry(field: &Field, scope: &Scope<'_>) -> Option<Value> {
+pub(super) fn entry(field: &Field, scope: &Scope<'_>) -> Option<Value> {
     match field {
         Field::Optional(_) => field.resolve(scope).ok(),
         field => Some(or_null(field, scope)),

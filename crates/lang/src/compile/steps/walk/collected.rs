@@ -14,6 +14,11 @@ impl Walk<'_, '_, '_> {
     /// The schema of what is gathered of an item.
     pub(super) fn collected(&mut self, at: &str, written: &Value, context: &Context) -> Value {
         match written {
+            // Of an item without the value, nothing is gathered.
+            Value::String(path) if let Some(parts) = as_optional_path(path) => {
+                self.text(at, path, context);
+                output::part(self.schema(&parts, context))
+            }
             Value::String(path) => {
                 self.path("collect", at, path, context);
                 output::part(as_path(path).and_then(|path| self.schema(&path, context)))
