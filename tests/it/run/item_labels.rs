@@ -64,7 +64,11 @@ fn what_may_be_missing_is_gathered_of_the_items_that_have_it() {
     let (ran, result) = run(&place, json!({ "items": [{ "id": 1, "note": "x" }, { "id": 2 }] }));
     assert_eq!(ran.code, 0, "{ran:#?}");
     let rows = answer(&result).as_array().unwrap();
-    assert_eq!((&rows[0]["output"], rows[1].get("output"), &rows[1]["index"]), (&json!("x"), None, &json!(1)), "{rows:?}");
+    assert_eq!(
+        (&rows[0]["output"], rows[1].get("output"), &rows[1]["index"]),
+        (&json!("x"), None, &json!(1)),
+        "{rows:?}"
+    );
 }
 
 #[test]

@@ -158,8 +158,9 @@ impl<'p> Advance<'p> {
             ItemStatus::Cancelled => &mut items.counts.cancelled,
         };
         *counted += 1;
-        let gathered =
-            (status == ItemStatus::Completed && foreach.collects).then(|| self.collected(foreach, &frame, names)).flatten();
+        let gathered = (status == ItemStatus::Completed && foreach.collects)
+            .then(|| self.collected(foreach, &frame, names))
+            .flatten();
         let row = ended_row(index, status, &frame, gathered.as_ref(), items);
         self.changes.push(StepChange::ItemEnded { at: format!("{}.{index}", items.at), row: Box::new(row) });
         if let Some(gathered) = gathered {

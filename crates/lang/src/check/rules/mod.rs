@@ -36,6 +36,7 @@ mod fixed_temperature;
 mod flow_limits;
 mod folder_outside;
 mod form_fields;
+mod hidden_item;
 mod hidden_result;
 mod hints_without_room;
 mod history_too_small;
@@ -206,6 +207,7 @@ pub const RULES: &[Rule] = &[
     concurrency_key::RULE,
     idle_on_cancel::RULE,
     ask_target::RULE,
+    hidden_item::RULE,
     form_fields::RULE,
     notify_target::RULE,
     mcp_server::RULE,

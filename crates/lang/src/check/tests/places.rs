@@ -122,6 +122,8 @@ pub const PLACES: &[&str] = &[
     r#"L231 loop.json:6:110 /definition/actions/0/properties/ask/0: "managers""#,
     r#"L231 loop.json:6:130 /definition/actions/0/properties/ask/2: "desk""#,
     "L231 loop.json:7:126 /definition/actions/1/properties/ask: []",
+    r#"L234 loop.json:7:47 /definition/actions/0/properties/actions_to_execute/0/outputKey: "row""#,
+    r#"L234 loop.json:10:63 /definition/actions/1/properties/actions_to_execute/0/properties/expected_keys/0: "row""#,
     r#"L236 loop.json:10:29 /definition/actions/0/properties: "properties""#,
     r#"L236 loop.json:12:28 /definition/actions/1/properties/expected_keys: ["one"]"#,
     r#"L236 loop.json:15:29 /definition/actions/2/properties: "properties""#,
