@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let run_id = format!("{}-{number}", std::process::id());
         match journal.create(new_run(&run_id)).await? {
             Created::New(lease) => fences.push((run_id, lease.fence)),
-            Created::Same | Created::Conflict | Created::KeyTaken(_) => {
+            Created::Same | Created::Conflict | Created::KeyTaken(_) | Created::LineFull(_) => {
                 return Err(format!("{run_id} is there already").into());
             }
         }
