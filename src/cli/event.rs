@@ -15,6 +15,7 @@ use crate::journal::{EventPut, OutsideEvent};
 use crate::language::Project;
 use crate::language::event_keeping::EventKeeping;
 use crate::program::awaited_event::is_name;
+use crate::program::file_value::key_twice;
 use crate::syntax::document::{DocumentKind, read_as};
 
 /// Send an event that runs wait for
@@ -54,10 +55,13 @@ impl EventCommand {
         if id.is_empty() || id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) {
             return Err(CommandError::usage(format!("--id has 1 to {MAX_ID_BYTES} bytes, and no control characters")));
         }
-        let data: Value = serde_json::from_str(&data).map_err(|error| {
+        let value: Value = serde_json::from_str(&data).map_err(|error| {
             CommandError::usage_help(format!("--data is no JSON: {error}"), "a text is written '\"text\"'")
         })?;
-        let data = data.to_string();
+        if let Some(key) = key_twice(&data, &value) {
+            return Err(CommandError::usage(format!("--data has `{key}` twice: keep one of the two")));
+        }
+        let data = value.to_string();
         if data.len() > MAX_DATA_BYTES {
             return Err(CommandError::usage(format!(
                 "--data has {} bytes, and at most {MAX_DATA_BYTES} are taken",

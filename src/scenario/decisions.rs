@@ -8,6 +8,7 @@ use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision}
 use crate::engine::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Termination;
+use crate::engine::question::EventMatch;
 use crate::engine::state::{Phase, State};
 use crate::engine::wait_deadline::due_at_ms;
 use crate::engine::waiting_calls::waiting_calls;
@@ -35,6 +36,8 @@ pub struct WaitingQuestion {
     /// The tool, or the type of the step.
     pub action: String,
     input: Value,
+    /// The events that it takes.
+    awaits: Option<Box<EventMatch>>,
 }
 
 /// Everything that waits for a human.
@@ -51,6 +54,7 @@ pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
                 kind: question.question.kind,
                 action: question.action.clone(),
                 input: question.action_input.clone().unwrap_or_default(),
+                awaits: question.awaits.clone(),
             };
             if question.calls.is_empty() {
                 all.push(plain);
@@ -63,6 +67,7 @@ pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
                 kind: question.question.kind,
                 action: call.action,
                 input: call.action_input,
+                awaits: None,
             }));
         }
         return all;
@@ -76,6 +81,7 @@ pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
             kind: pause.question.kind,
             action: call.action,
             input: call.action_input,
+            awaits: None,
         })
         .collect();
     if calls.is_empty() {
@@ -86,6 +92,7 @@ pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
             kind: pause.question.kind,
             action: String::new(),
             input: Value::Null,
+            awaits: None,
         }];
     }
     calls
@@ -97,6 +104,23 @@ impl WaitingQuestion {
         let about = decision.about.as_deref();
         about.is_none_or(|about| of_kind(about) || self.names.iter().any(|name| name == about))
             && decision.at.as_ref().is_none_or(|at| self.at.as_ref() == Some(at))
+    }
+
+    /// Whether an event with this data comes to it.
+    ///
+    /// # Errors
+    /// That it does not.
+    fn comes(&self, data: Option<&Value>) -> Result<(), String> {
+        let Some((awaits, data)) = self.awaits.as_deref().zip(data) else { return Ok(()) };
+        let read = data.as_str().and_then(|text| serde_json::from_str(text).ok());
+        if awaits.takes(&awaits.event, read.as_ref().unwrap_or(data)) {
+            return Ok(());
+        }
+        let wanted = Value::Object(awaits.matches.clone());
+        Err(format!(
+            "an event with {data} does not come to {}, whose `match` is {wanted}; with `by`, somebody answers in its place",
+            self.words()
+        ))
     }
 
     fn words(&self) -> String {
@@ -132,6 +156,9 @@ pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, 
     }
     if meant.kind == Termination::ModelError && decision.retry == Some(true) {
         return Ok(Answered::Resume(Box::default()));
+    }
+    if decision.by.is_none() {
+        meant.comes(decision.answer.as_ref())?;
     }
     let answer = decision.answer.as_ref().map(|answer| match answer {
         Value::String(text) => text.clone(),

@@ -227,12 +227,21 @@ fn a_scenario_gives_the_data_of_an_event_or_lets_it_not_come() {
     let all = [
         scenario(
             "it comes",
-            json!([{ "answer": { "by": "card" } }]),
+            json!([{ "answer": { "order": 7.0, "by": "card" } }]),
             json!({ "status": "completed", "pauses": [{ "kind": "waiting_event" }], "answer": { "payment": { "by": "card" } } }),
+        ),
+        scenario(
+            "somebody gives it",
+            json!([{ "answer": { "by": "hand" }, "by": "ann" }]),
+            json!({ "status": "completed", "answer": { "payment": { "by": "hand" } } }),
         ),
         scenario("it does not", json!([]), json!({ "status": "failed", "termination": "step_failed" })),
     ];
     run.place.json("loop.scenarios.json", &json!({ "document": "loop.json", "scenarios": all }));
-    let ran = run.call(&["test", "loop.scenarios.json"]);
+    let ran = run.call(&["test", "loop.scenarios.json", "--crash"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
+    let other = [scenario("that of another order", json!([{ "answer": { "order": 8 } }]), json!({}))];
+    run.place.json("loop.scenarios.json", &json!({ "document": "loop.json", "scenarios": other }));
+    let ran = run.call(&["test", "loop.scenarios.json"]);
+    assert!(ran.code == 1 && ran.stderr.contains("whose `match` is {\"order\":7}"), "{ran:#?}");
 }

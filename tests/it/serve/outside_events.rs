@@ -235,6 +235,17 @@ fn an_event_is_in_time_by_when_it_came_and_not_by_when_its_run_is_driven() {
     waits(&server, &in_time);
     waits(&server, &late);
     drop(server);
+    let twice = place.call(&[
+        "event",
+        "payment.received",
+        "--id",
+        "x",
+        "--data",
+        "{\"order\":1,\"order\":2}",
+        "--store",
+        store,
+    ]);
+    assert!(twice.code == 2 && twice.stderr.contains("`order` twice"), "{twice:?}");
     // No server runs while they come, nor when the time to wait is over.
     let send = |id: &str, order: i64| {
         let data = json!({ "order": order, "by": id }).to_string();
