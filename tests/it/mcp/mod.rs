@@ -129,6 +129,59 @@ fn each_fault_of_a_server_is_its_own_and_the_run_goes_on() {
 }
 
 #[test]
+fn a_hint_makes_stricter_by_itself_and_laxer_where_the_server_is_trusted() {
+    let place = notes("legacy");
+    pin(&place);
+    looped(&place, &["flaky", "wipes"], json!({}));
+    assert!(calls(&place, &["flaky"])[0].contains("it ended during the call: the call may have happened"));
+    std::fs::remove_file(place.path().join("flaky.txt")).unwrap();
+    project(&place, "legacy", json!({ "trust_annotations": true }));
+    assert_eq!(calls(&place, &["flaky"])[0], "recovered");
+    let destroys = [think("notes.wipes", json!({})), complete(json!("ok"))];
+    place.json("script.json", &json!({ "replies": destroys }));
+    let ran = place.call(&["run", "loop.json", "--script", "script.json", "--run-id", "r", "--output", "json"]);
+    assert_eq!((ran.code, ran.json()["termination"].as_str()), (3, Some("approval")), "{ran:#?}");
+    let ran = place.call(&["resume", "r", "--approve", "--script", "script.json", "--output", "json"]);
+    assert_eq!((ran.code, observed(&ran.json()["trace"][0]).as_str()), (0, "wiped"), "{ran:#?}");
+}
+
+#[test]
+fn a_server_that_writes_without_end_is_stopped() {
+    let place = notes("legacy");
+    pin(&place);
+    looped(&place, &["floods", "read"], json!({}));
+    let seen = calls(&place, &["floods", "read"]);
+    assert!(seen[0].contains("it answered what is no answer"), "{seen:?}");
+    assert_eq!(seen[1], "a note");
+}
+
+#[test]
+fn a_run_and_those_that_it_calls_share_one_process() {
+    let place = notes("legacy");
+    pin(&place);
+    looped(&place, &["read"], json!({}));
+    let inner = std::fs::read_to_string(place.path().join("loop.json")).unwrap();
+    let mut inner: Value = serde_json::from_str(&inner).unwrap();
+    inner["name"] = json!("inner");
+    inner["description"] = json!("Counts.");
+    inner["properties"]["tools"] = json!([{ "type": "mcp", "server": "notes", "tools": ["numbers"] }]);
+    place.json("loops/inner.json", &inner);
+    let outer = std::fs::read_to_string(place.path().join("loop.json")).unwrap();
+    let mut outer: Value = serde_json::from_str(&outer).unwrap();
+    outer["properties"]["tools"].as_array_mut().unwrap().push(json!({ "type": "loop", "name": "inner" }));
+    place.json("loop.json", &outer);
+    let inner = [think("notes.numbers", json!({})), complete(json!("counted"))];
+    let outer = [think("notes.read", json!({ "path": "a" })), think("inner", json!({})), complete(json!("ok"))];
+    let cases = json!({ "replies": outer, "loops": { "inner": inner } });
+    place.json("script.json", &cases);
+    let starts = read(&place, "starts.txt").lines().count();
+    let ran = place.call(&["run", "loop.json", "--script", "script.json", "--output", "json"]);
+    assert_eq!((ran.code, ran.json()["result"]["answer"].as_str()), (0, Some("ok")), "{ran:#?}");
+    assert_eq!(read(&place, "calls.txt").lines().count(), 2);
+    assert_eq!(read(&place, "starts.txt").lines().count(), starts + 1);
+}
+
+#[test]
 fn a_server_of_the_newest_revision_is_spoken_to_without_a_handshake() {
     let place = notes("newest");
     pin(&place);

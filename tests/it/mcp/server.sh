@@ -12,6 +12,7 @@ schema_of_read="{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"$kind_
 described=Reads
 [ "$how" = reworded ] && described='Reads, it says now'
 tool() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object"}}' "$1" "$1"; }
+hinted() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object"},"annotations":{"%s":true}}' "$1" "$1" "$2"; }
 read_tool="{\"name\":\"read\",\"description\":\"$described a note.\",\"inputSchema\":$schema_of_read}"
 
 printf '%s\n' "$$" >> starts.txt
@@ -51,7 +52,7 @@ while IFS= read -r line; do
         *)
           case $line in
             *'"cursor":"2"'*)
-              gives "{\"tools\":[$(tool numbers),$(tool twice),$(tool asks),$(tool refuses),$(tool errs),$(tool odd),$(tool large),$(tool dies),$(tool sleeps),$(tool questions)]}" ;;
+              gives "{\"tools\":[$(tool numbers),$(tool twice),$(tool asks),$(tool refuses),$(tool errs),$(tool odd),$(tool large),$(tool dies),$(tool sleeps),$(tool questions),$(tool floods),$(hinted flaky idempotentHint),$(hinted wipes destructiveHint)]}" ;;
             *) gives "{\"tools\":[$read_tool,{\"name\":\"bad\",\"inputSchema\":null}],\"nextCursor\":\"2\"}" ;;
           esac ;;
       esac ;;
@@ -76,6 +77,9 @@ while IFS= read -r line; do
         large) printf '{"jsonrpc":"2.0","id":%s,"result":"' "$id"; head -c 5000000 /dev/zero | tr '\0' x; say '"}' ;;
         dies) echo 'out of luck' >&2; exit 7 ;;
         sleeps) ;;
+        flaky) if [ -e flaky.txt ]; then text recovered; else : > flaky.txt; exit 9; fi ;;
+        wipes) text wiped ;;
+        floods) while :; do say noise; done ;;
         questions) gives '{"resultType":"input_required","requestState":"s","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Which account?"}}}}' ;;
       esac ;;
     *'"method":"notifications/cancelled"'*) printf '%s\n' "$line" >> cancelled.txt ;;

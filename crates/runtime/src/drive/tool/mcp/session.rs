@@ -46,14 +46,15 @@ pub(super) struct McpSession {
 
 enum McpPeer {
     Stdio(StdioPeer),
-    Http(HttpPeer),
+    Http(Box<HttpPeer>),
 }
 
 impl McpReach {
     /// Starts a server, or makes the connection to it.
     async fn peer(&self, server: &McpServer) -> Result<McpPeer, McpFault> {
         let Some(program) = &server.command else {
-            return HttpPeer::new(server, &self.egress, &self.vault).map(McpPeer::Http);
+            let peer = HttpPeer::new(server, &self.egress, &self.vault)?;
+            return Ok(McpPeer::Http(Box::new(peer)));
         };
         let not_started = |why: String| McpFault::NotStarted(why);
         let texts = sent_texts(&server.env).map_err(not_started)?;

@@ -20,6 +20,8 @@ const QUEUED: usize = 64;
 const TIME_TO_END: Duration = Duration::from_secs(2);
 /// How long the rest of its output is read after its end.
 const DRAIN: Duration = Duration::from_millis(500);
+/// How many lines may be no messages: one that writes without end is no server.
+const MAX_NOISE: usize = 10_000;
 /// What is kept of its error output: lines, and bytes of each.
 const STDERR_LINES: usize = 20;
 const STDERR_LINE_BYTES: u64 = 500;
@@ -186,12 +188,21 @@ impl SeenOfServer {
     }
 
     fn is_noise(&self, first: String) {
+        let lines = self.count_noise(first);
+        if lines > MAX_NOISE {
+            self.close(McpFault::Malformed(format!("it wrote more than {MAX_NOISE} lines that are no messages")));
+        }
+    }
+
+    /// How many lines it wrote that are no messages.
+    fn count_noise(&self, first: String) -> usize {
         let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
         noise.0 = noise.0.saturating_add(1);
         if noise.1.is_none() {
             tracing::warn!("an MCP server writes what is no message: {first}");
             noise.1 = Some(first);
         }
+        noise.0
     }
 
     fn stderr_text(&self) -> String {
@@ -254,6 +265,9 @@ async fn read(stdout: impl AsyncRead + Unpin, seen: Arc<SeenOfServer>, replies: 
             // A server that asks without end, and does not read the answers, waits for them.
             let state = Arc::new(AtomicU8::new(WAITING));
             let _ = replies.try_send(OutgoingLine { line: frame::written(&reply), state });
+        }
+        if seen.closed().is_some() {
+            return;
         }
     }
 }
