@@ -33,7 +33,7 @@ use crate::trace::escape;
   loopctl mcp pin files
   loopctl mcp verify
   loopctl mcp list files
-  loopctl mcp call files.read_text_file '{\"path\": \"notes.txt\"}'")]
+  loopctl mcp call files.read_text_file '{\"path\":\"notes.txt\"}'")]
 pub struct McpCommand {
     #[command(subcommand)]
     pub task: McpTask,

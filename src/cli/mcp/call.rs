@@ -19,7 +19,7 @@ use crate::trace::{Tone, escape};
 /// The input is judged by the pinned schema before the server is started. Prints what the tool gives as JSON.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  loopctl mcp call files.read_text_file '{\"path\": \"notes.txt\"}'")]
+  loopctl mcp call files.read_text_file '{\"path\":\"notes.txt\"}'")]
 pub struct McpCallTask {
     /// The server and the tool: SERVER.TOOL
     #[arg(value_name = "SERVER.TOOL")]

@@ -17,7 +17,7 @@ use super::execute::{StartOrder, started};
 use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::drive::start::Start;
-use crate::engine::event::WebhookDelivery;
+use crate::engine::event::{DecisionRights, WebhookDelivery};
 use crate::language::webhook::{HmacSettings, WebhookScheme};
 use crate::program::webhook::{Delivery, DeliveryOutcome, FlowWebhook};
 use crate::serve::app::App;
@@ -35,7 +35,7 @@ use crate::serve::webhook::{
 /// What became of a delivery.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TakenDelivery {
-    /// Its id: that of the service, or the digest of what it signed.
+    /// Its id: that of the service, or the digest of its body.
     pub delivery: String,
     /// The runs of it: one for each workflow that has the webhook and whose `when` holds.
     pub runs: Vec<DeliveredRun>,
@@ -247,7 +247,10 @@ async fn start(
         }
     };
     let origin = WebhookDelivery { name: webhook.name.clone(), delivery: id.to_owned() };
-    let start = Start { input, org: webhook.org.clone(), delivery: Some(origin), ..key.start_of(name) };
+    // As of a schedule: no token started it, and who wrote its document and its targets lets those decide who read what it posts.
+    let callback_rights = Some(DecisionRights::All);
+    let org = webhook.org.clone();
+    let start = Start { input, org, delivery: Some(origin), callback_rights, ..key.start_of(name) };
     let admission = app.scheduler.admit(owner)?;
     let order = StartOrder { program: Arc::clone(&offered.program), root: offered.root.clone(), start };
     match started(app, order, admission, &WaitQuery::default()).await {

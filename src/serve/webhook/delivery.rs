@@ -6,7 +6,7 @@ use ring::digest;
 use serde_json::{Map, Value};
 
 use super::scheme::{DeliveryId, Handshake, SignatureScheme};
-use super::signature::{one, time_of};
+use super::signature::one;
 use crate::serve::middleware::has_kind;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request;
@@ -59,7 +59,8 @@ pub fn headers_of(headers: &HeaderMap) -> Map<String, Value> {
     texts.collect()
 }
 
-/// The id of a delivery: that of the service, or else the digest of what it signed.
+/// The id of a delivery: that of the service, or else the digest of its body. The time is no part of it: a service that sends a
+/// delivery again signs it anew.
 pub fn id_of(scheme: &SignatureScheme<'_>, headers: &HeaderMap, body: &Value, bytes: &[u8]) -> String {
     let given = match &scheme.id {
         DeliveryId::Header(name) => one(headers, name),
@@ -70,12 +71,8 @@ pub fn id_of(scheme: &SignatureScheme<'_>, headers: &HeaderMap, body: &Value, by
     if let Some(id) = given.filter(is_id) {
         return id.to_owned();
     }
-    let mut context = digest::Context::new(&digest::SHA256);
-    for part in [time_of(scheme, headers).as_bytes(), bytes] {
-        context.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
-        context.update(part);
-    }
-    let digits: String = context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits: String =
+        digest::digest(&digest::SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{digits}")
 }
 

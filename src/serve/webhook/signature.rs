@@ -93,17 +93,6 @@ pub fn verify(
     Ok(())
 }
 
-/// The time at which a delivery was signed, as it was sent; empty for a signature without one.
-pub fn time_of<'h>(scheme: &SignatureScheme<'_>, headers: &'h HeaderMap) -> &'h str {
-    match &scheme.time {
-        SignedTime::None => "",
-        SignedTime::Header(name) => one(headers, name).unwrap_or_default(),
-        SignedTime::Pair(name) => {
-            one(headers, &scheme.header).and_then(|header| pairs(header, name).next()).unwrap_or_default()
-        }
-    }
-}
-
 /// The text of a header that comes once.
 pub fn one<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut all = headers.get_all(name).iter();

@@ -43,9 +43,29 @@ impl Schemas {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{kind}.json"));
         let published: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
         let of_types = loopctl::language::schema::schema(kind).unwrap();
-        let validator = jsonschema::validator_for(&of_types).unwrap();
+        let validator = jsonschema::validator_for(&with_widths(of_types.clone())).unwrap();
         Self { of_types, validator, published: jsonschema::validator_for(&published).unwrap() }
     }
+}
+
+/// A schema in which the width of an integer is a bound, as it is for the compiler.
+fn with_widths(mut schema: Value) -> Value {
+    let most = match schema.get("format").and_then(Value::as_str) {
+        Some("uint16") => Some(u64::from(u16::MAX)),
+        Some("uint32") => Some(u64::from(u32::MAX)),
+        _ => None,
+    };
+    match &mut schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| *member = with_widths(member.take()));
+            if let Some(most) = most {
+                members.entry("maximum").or_insert(Value::from(most));
+            }
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(|entry| *entry = with_widths(entry.take())),
+        _ => {}
+    }
+    schema
 }
 
 static LOOP: LazyLock<Schemas> = LazyLock::new(|| Schemas::read("loop"));

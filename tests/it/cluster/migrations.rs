@@ -23,7 +23,12 @@ const NAMED: &str = "\"schedule\":\"test\",\"scheduled_for\":\"2026-06-01T10:01:
 const DUE_MS: &str = "1780308060000";
 
 /// What takes tables in PostgreSQL back to each version from the next one: the newest first. `@` is the schema.
-const POSTGRES: [(u32, &str); 11] = [
+const POSTGRES: [(u32, &str); 12] = [
+    (
+        12,
+        "DROP INDEX @.runs_by_line; ALTER TABLE @.runs DROP COLUMN line, DROP COLUMN line_limit, DROP COLUMN line_rule,
+         DROP COLUMN place; ALTER TABLE @.loopctl DROP COLUMN line_joins;",
+    ),
     (11, "DROP TABLE @.outside_events; DROP INDEX @.runs_by_awaited; ALTER TABLE @.runs DROP COLUMN awaits;"),
     (10, "DROP TABLE @.audit, @.loop_switches;"),
     (9, "ALTER TABLE @.drivers DROP COLUMN address, DROP COLUMN clock_ahead_ms;"),
@@ -46,7 +51,12 @@ const POSTGRES: [(u32, &str); 11] = [
 ];
 
 /// The same of a file. Until version 8 the texts had another digest: `tests/it/run/journals.rs` has such a store.
-const FILE: [(u32, &str); 15] = [
+const FILE: [(u32, &str); 16] = [
+    (
+        17,
+        "DROP INDEX runs_by_line; ALTER TABLE runs DROP COLUMN line; ALTER TABLE runs DROP COLUMN line_limit;
+         ALTER TABLE runs DROP COLUMN line_rule; ALTER TABLE runs DROP COLUMN place;",
+    ),
     (16, "DROP TABLE outside_events; DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits;"),
     (15, "DROP TABLE audit; DROP TABLE loop_switches;"),
     (14, "ALTER TABLE drivers DROP COLUMN address;"),

@@ -1,6 +1,6 @@
 //! How many runs of a workflow are under way at a time: the compiled form.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::reference::{Field, Scope};
 use crate::language::concurrency::{Concurrency, WhenFull};
@@ -52,11 +52,7 @@ impl ConcurrencyRule {
         let value = key.resolve(&scope).map_err(|missing| refused(&format!("has no value: {missing}")))?;
         let text = match value {
             Value::String(text) => text,
-            // Wholes are written without a fraction: 7.0 is 7.
-            Value::Number(number) => match number.as_f64().filter(|real| !number.is_i64() && real.fract() == 0.0) {
-                Some(real) if real.abs() < 9e15 => format!("{real:.0}"),
-                _ => number.to_string(),
-            },
+            Value::Number(number) => spelled(&number),
             Value::Null => return Err(refused("is null: it is a text or a number")),
             Value::Bool(_) => return Err(refused("is true or false: it is a text or a number")),
             Value::Array(_) => return Err(refused("is a list: it is a text or a number")),
@@ -64,8 +60,8 @@ impl ConcurrencyRule {
         };
         match text.len() {
             0 => Err(refused("is the empty text: no runs are counted together by it")),
-            MAX_KEY_BYTES.. => Err(refused(&format!("has {} bytes, and may have {MAX_KEY_BYTES}", text.len()))),
-            _ => Ok(Some(text)),
+            1..=MAX_KEY_BYTES => Ok(Some(text)),
+            _ => Err(refused(&format!("has {} bytes, and may have {MAX_KEY_BYTES}", text.len()))),
         }
     }
 
@@ -83,6 +79,17 @@ impl ConcurrencyRule {
     /// The paths that the key takes.
     pub(crate) fn paths(&self) -> Vec<Vec<String>> {
         self.key.iter().flat_map(Field::variables).map(|named| named.variable.path).collect()
+    }
+}
+
+/// A number as a key: wholes without a fraction, an exponent or the sign of a zero, so that `7.0` and `7` are one.
+fn spelled(number: &Number) -> String {
+    let real = number.as_f64().filter(|real| !number.is_i64() && !number.is_u64() && real.fract() == 0.0);
+    match real {
+        Some(0.0) => "0".to_owned(),
+        // Exact: each whole of that size is the nearest of itself only below 2^53.
+        Some(real) if real.abs() < 9e15 => format!("{real:.0}"),
+        _ => number.to_string(),
     }
 }
 
@@ -104,7 +111,7 @@ mod tests {
             (json!(7.0), "7"),
             (json!("7"), "7"),
             (json!(7.5), "7.5"),
-            (json!(-0.0), "-0"),
+            (json!(-0.0), "0"),
         ] {
             assert_eq!(key(json!({ "id": value })), Ok(Some(expected.to_owned())), "{value}");
         }

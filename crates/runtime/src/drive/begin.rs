@@ -280,6 +280,10 @@ impl Engine {
             return Ok(Begin::New(started));
         }
         let line = self.line(started.run_id()).await?;
+        if line.rule == LineRule::Replace && !line.has_place() {
+            // Before it has a slot: those that it replaces may hold all of them.
+            Box::pin(self.end_ahead(program, started.run_id(), &line.ahead)).await?;
+        }
         let (true, Some(first)) = (line.rule == LineRule::Refuse && !line.has_place(), line.ahead.into_iter().next())
         else {
             return Ok(Begin::New(started));

@@ -11,7 +11,7 @@ use super::stop::Stop;
 use super::world::{Engine, Resume, Watch};
 use crate::journal::{CancelRequest, LineRule, NewRunLine, PlaceInLine, RunAhead, StoreError};
 use loopctl_engine::digest::Sha256;
-use loopctl_engine::event::Started;
+use loopctl_engine::event::{Event, EventKind, Started};
 use loopctl_engine::outcome::Status;
 use loopctl_engine::state::State;
 use loopctl_lang::language::concurrency::WhenFull;
@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// Ends the runs that a run replaces.
-    async fn end_ahead(&self, program: &Program, run_id: &str, ahead: &[RunAhead]) -> Result<(), Fault> {
+    pub(super) async fn end_ahead(&self, program: &Program, run_id: &str, ahead: &[RunAhead]) -> Result<(), Fault> {
         let by = self.find(run_id).await?.and_then(|run| run.token).map(String::from);
         let request = CancelRequest { reason: Some(format!("replaced by run {run_id}")), by };
         for RunAhead { run_id: other, .. } in ahead {
@@ -115,6 +115,12 @@ impl Engine {
                 continue;
             }
             let events = self.events(other).await?;
+            // Nor again while the steps that follow a cancel run: a second cancel would end them.
+            let is_taken =
+                |event: &Event| matches!(&event.kind, EventKind::Cancelled(taken) if taken.reason == request.reason);
+            if events.iter().any(is_taken) {
+                continue;
+            }
             let cancelled = if fold::same_document(program, &events).is_ok() {
                 self.cancel(program, other, request.clone()).await
             } else {

@@ -21,6 +21,7 @@ use loopctl_engine::effect::{Effect, Effects};
 use loopctl_engine::event::{Allowance, CallId, EventKind, QuestionPosted, ToolFault, ToolResult};
 use loopctl_engine::open_posts::{QuestionToPost, asked_questions, open_posts};
 use loopctl_engine::state::{Phase, RunHeader};
+use loopctl_engine::wait_deadline::due_times;
 use loopctl_lang::compile::question_tool;
 use loopctl_lang::program::Program;
 
@@ -42,6 +43,11 @@ const NO_LIMIT: Duration = Duration::from_secs(0xFFFF_FFFF);
 impl Driver<'_> {
     /// Begins the posts that are due.
     pub(super) fn begin_posts(&mut self) {
+        self.begin_due_posts(true);
+    }
+
+    /// Begins the posts that are due; those that failed before only where they may be tried again now.
+    fn begin_due_posts(&mut self, tries_again: bool) {
         let questions = asked_questions(&self.state);
         if questions.is_empty() {
             return;
@@ -51,7 +57,8 @@ impl Driver<'_> {
             if self.posts.posts.len() >= MAX_POSTS_AT_ONCE {
                 return;
             }
-            if post.due_at_ms <= now_ms && self.posts.names.insert(name(&post.asked.key, post.to)) {
+            let is_now = post.due_at_ms <= now_ms && (tries_again || post.failed == 0);
+            if is_now && self.posts.names.insert(name(&post.asked.key, post.to)) {
                 let made = MadePost {
                     world: Arc::clone(self.world),
                     program: Arc::clone(self.program),
@@ -96,7 +103,8 @@ impl Driver<'_> {
         let mut look = tokio::time::interval(CANCEL_POLL_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            self.begin_posts();
+            // A target that hangs holds no slot for as long as it is tried.
+            self.begin_due_posts(clock::elapsed(began) <= PATIENCE);
             let again = self.next_try().filter(|wait| clock::elapsed(began).saturating_add(*wait) <= PATIENCE);
             if self.posts.is_empty() && again.is_none() {
                 return Ok(None);
@@ -110,7 +118,7 @@ impl Driver<'_> {
                     passed = inbox.next(), if is_flow => PostNews::Decided(passed),
                     what = self.posts.next() => PostNews::Posted(what),
                     () = tokio::time::sleep(again.unwrap_or(NO_LIMIT)), if again.is_some() => PostNews::Look,
-                    _ = look.tick(), if is_flow => PostNews::Look,
+                    _ = look.tick() => PostNews::Look,
                 }
             };
             let next = match interrupts.wait(news).await? {
@@ -119,8 +127,16 @@ impl Driver<'_> {
                     continue;
                 }
                 Waited::Done(PostNews::Decided(passed)) => self.take_passed(passed).await?,
-                Waited::Done(PostNews::Look) if is_flow => self.look_beside().await?,
-                Waited::Done(PostNews::Look) => continue,
+                Waited::Done(PostNews::Look) => {
+                    // Each wait is over before it looks for these itself.
+                    if let Some(what) = self.due_while_posting().await? {
+                        return self.take(what).await.map(Some);
+                    }
+                    if !is_flow {
+                        continue;
+                    }
+                    self.look_beside().await?
+                }
                 Waited::Interruption(Interruption::Event(what)) => return self.take(what).await.map(Some),
                 // The next driver posts what is not posted yet.
                 Waited::Interruption(Interruption::Stop) => return Ok(None),
@@ -129,6 +145,15 @@ impl Driver<'_> {
                 return Ok(Some(next.into_iter().map(Effect::RunStep).collect()));
             }
         }
+    }
+
+    /// What ends the wait of a run that posts: a request to cancel it, or the time of what it asks.
+    async fn due_while_posting(&self) -> Result<Option<EventKind>, Fault> {
+        if let Some(request) = self.cancel_request().await? {
+            return Ok(Some(request));
+        }
+        let is_due = due_times(&self.state).own.is_some_and(|at_ms| at_ms <= clock::wall_ms());
+        Ok(is_due.then_some(EventKind::ApprovalExpired))
     }
 
     /// How long it is until the next try; none when nothing is to be tried.

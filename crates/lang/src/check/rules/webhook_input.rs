@@ -71,7 +71,12 @@ fn of_text(subject: &Subject<'_>, at: &str, text: &str) -> Option<Diagnostic> {
     let is_key = at.ends_with("/hasKey");
     let whole = as_any_path(text).or_else(|| as_any_path(&format!("@{text}")).filter(|_| is_key));
     let in_template = template.iter().flat_map(Template::variables).map(|variable| variable.path.clone());
-    let mut names = whole.into_iter().chain(in_template).filter_map(|path| path.into_iter().next());
+    let paths: Vec<Vec<String>> = whole.into_iter().chain(in_template).collect();
+    if let Some(fault) = paths.iter().find_map(|path| of_header(path)) {
+        let (message, help) = fault;
+        return Some(cursor.report(&RULE, message).help(help));
+    }
+    let mut names = paths.into_iter().filter_map(|path| path.into_iter().next());
     let name = names.find(|name| !OF_DELIVERY.contains(&name.as_str()))?;
     let message = match OF_RUN.contains(&name.as_str()) {
         true => format!("`{name}` is of a run, and there is none before the webhook starts it"),
@@ -84,6 +89,23 @@ fn of_text(subject: &Subject<'_>, at: &str, text: &str) -> Option<Diagnostic> {
     })
 }
 
+/// What is wrong with the name of a header: the message and the help.
+fn of_header(path: &[String]) -> Option<(String, String)> {
+    let [first, name, ..] = path else { return None };
+    if first != "headers" {
+        return None;
+    }
+    let lower = name.to_ascii_lowercase();
+    if CREDENTIALS.contains(&lower.as_str()) {
+        let message = format!("no workflow reads the header `{name}` of a delivery");
+        return Some((message, "the signature is verified before anything is read: take it out".to_owned()));
+    }
+    let message = format!("a delivery has no header `{name}`: their names are in lower case");
+    (lower != *name).then(|| (message, format!("write `headers.{lower}`")))
+}
+
+/// Headers with credentials.
+const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 /// What a webhook reads.
 const OF_DELIVERY: [&str; 3] = ["body", "headers", "now"];
 /// The names of a run that a delivery has not.
