@@ -91,6 +91,9 @@ pub fn address_test(scheme: &SignatureScheme<'_>, headers: &HeaderMap, body: &Va
         Handshake::None => None,
         Handshake::Header(name, value) => (one(headers, name) == Some(value)).then_some(AddressTest::Ping),
         Handshake::Challenge => {
+            if body.get("ssl_check").is_some_and(|check| check == "1") {
+                return Some(AddressTest::Ping);
+            }
             let is_it = body.get("type").is_some_and(|kind| kind == "url_verification");
             let challenge = body.get("challenge").and_then(Value::as_str);
             challenge.filter(|_| is_it).map(|challenge| AddressTest::Challenge(challenge.to_owned()))

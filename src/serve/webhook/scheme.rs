@@ -77,7 +77,7 @@ pub enum Handshake {
     None,
     /// A delivery with this header and value.
     Header(&'static str, &'static str),
-    /// A body of `"type": "url_verification"`, whose `challenge` is the answer.
+    /// A body of `"type": "url_verification"`, whose `challenge` is the answer; or a form with `ssl_check=1`.
     Challenge,
 }
 

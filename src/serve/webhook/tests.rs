@@ -273,6 +273,7 @@ fn what_only_tries_the_address_is_known() {
     let challenge = json!({ "type": "url_verification", "challenge": "c", "token": "t" });
     assert_eq!(test("slack", &[], challenge.clone()), Some(AddressTest::Challenge("c".to_owned())));
     assert_eq!(test("stripe", &[], challenge), None);
+    assert_eq!(test("slack", &[], json!({ "ssl_check": "1", "token": "t" })), Some(AddressTest::Ping));
     assert_eq!(test("slack", &[], json!({ "type": "event_callback" })), None);
     assert_eq!(test("github", &[("X-GitHub-Event", "ping")], json!({ "zen": "z" })), Some(AddressTest::Ping));
     assert_eq!(test("github", &[("X-GitHub-Event", "push")], json!({})), None);
