@@ -14,6 +14,7 @@ use clap::{Args, Subcommand};
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::surface::Surface;
+use crate::compile::locked_tools::LockFile;
 use crate::diagnostic::{Source, nearest};
 use crate::drive::tool::McpServers;
 use crate::engine::event::ToolFault;
@@ -64,7 +65,10 @@ pub struct McpProject {
     pub path: PathBuf,
     /// Its text; none when there is none.
     pub text: Option<String>,
+    /// What it says; nothing where it can't be read.
     pub lock: McpLock,
+    /// Why it can't be read.
+    pub unread: Option<String>,
 }
 
 impl McpCommand {
@@ -88,6 +92,18 @@ impl McpFolder {
     /// # Errors
     /// When there is no project file, or one of the two can't be read.
     pub fn read(&self) -> Result<McpProject, CommandError> {
+        let project = self.open()?;
+        match &project.unread {
+            Some(why) => Err(CommandError::usage_help(why.clone(), "`loopctl mcp pin` writes it again")),
+            None => Ok(project),
+        }
+    }
+
+    /// The same where the lock file may say what can't be read: it is to be written again.
+    ///
+    /// # Errors
+    /// When there is no project file, or one of the two is no file of the folder.
+    pub fn open(&self) -> Result<McpProject, CommandError> {
         let missing = || {
             let message = format!("there is no project file loopctl.json in {} or above it", self.folder.display());
             CommandError::usage_help(message, "--folder names the folder of the project")
@@ -97,16 +113,20 @@ impl McpFolder {
         let settings = project::settings(&source);
         let settings = settings.map_err(|why| CommandError::usage_help(why, "`loopctl check` says where"))?;
         let path = file.folder.join(McpLock::FILE);
+        let lock_file = ProjectFile { path: path.clone(), folder: file.folder.clone() };
+        if path.symlink_metadata().is_ok() {
+            lock_file.inside().map_err(|fault| CommandError::text(Source::new("", ""), vec![*fault]))?;
+        }
         let text = read_lock(&path)?;
-        let lock = match &text {
-            Some(text) => serde_json::from_str(text).map_err(|error| {
-                let message = format!("{} can't be read: {error}", path.display());
-                CommandError::usage_help(message, "take the file away: `loopctl mcp pin` writes it again")
-            })?,
-            None => McpLock { version: McpLock::VERSION, ..McpLock::default() },
+        let none = McpLock { version: McpLock::VERSION, ..McpLock::default() };
+        let read = text.as_ref().map(|text| LockFile::new(Source::new(McpLock::FILE, text.as_str())));
+        let (lock, unread) = match read.as_ref().map(LockFile::lock) {
+            Some(Ok(lock)) => (lock.clone(), None),
+            Some(Err(why)) => (none, Some(format!("{} can't be read: {why}", path.display()))),
+            None => (none, None),
         };
         let project = Arc::new(settings);
-        Ok(McpProject { servers: McpServers::new(&project, &file.folder), project, path, text, lock })
+        Ok(McpProject { servers: McpServers::new(&project, &file.folder), project, path, text, lock, unread })
     }
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::folder_files::FolderFiles;
 use crate::check::file_kind;
 use crate::compile::Texts;
+use crate::compile::locked_tools::LockedTools;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
 use crate::program::Program;
@@ -206,7 +207,8 @@ impl Folder {
     pub fn compile(&self, text: &str) -> Result<Loaded, DocumentError> {
         let mut texts = self.texts(text).map_err(|diagnostics| DocumentError { diagnostics, sources: Vec::new() })?;
         if !self.project.serve.agent_requests.is_all() {
-            texts = Texts { project: texts.project, outside: texts.outside, ..Texts::new(texts.main) };
+            let locked = LockedTools::Withheld;
+            texts = Texts { project: texts.project, outside: texts.outside, locked, ..Texts::new(texts.main) };
         }
         load::load_texts(&texts, self.root.clone())
     }

@@ -12,6 +12,8 @@ use crate::cli::output::json_line;
 use crate::cli::surface::Surface;
 use crate::diagnostic::nearest;
 use crate::program::Schema;
+use crate::program::mcp::ServedTool;
+use crate::program::null_member::without_nulls;
 use crate::trace::{Tone, escape};
 
 /// Call a tool of a server, to try it
@@ -56,11 +58,7 @@ impl McpCallTask {
         if !input.is_object() {
             return Err(CommandError::usage("the input of a call is a JSON object"));
         }
-        let schema = Schema::examine(&Arc::new(known.input_schema.clone())).rest;
-        let faults = schema.map(|schema| schema.faults(&input)).unwrap_or_default();
-        if let Some(fault) = faults.first() {
-            return Err(CommandError::usage(format!("the input does not match the schema: {}", fault.message)));
-        }
+        let input = fitted(&ServedTool::plain_schema(&known.input_schema), input)?;
         match project.servers.call(server, tool, &input, locked).await {
             Ok(value) => {
                 surface.print(&json_line(&value)?)?;
@@ -72,6 +70,15 @@ impl McpCallTask {
             }
         }
     }
+}
+
+/// The input, judged by a schema. As in a run, a null is left out where the schema takes none and the member may be missing.
+fn fitted(schema: &Value, input: Value) -> Result<Value, CommandError> {
+    let Some(schema) = Schema::examine(&Arc::new(schema.clone())).rest else { return Ok(input) };
+    without_nulls(&schema, &input).ok_or_else(|| {
+        let why = schema.faults(&input).first().map(|fault| fault.message.clone()).unwrap_or_default();
+        CommandError::usage(format!("the input does not match the schema: {why}"))
+    })
 }
 
 /// The server and the tool of a name; a server's name may have dots.

@@ -42,22 +42,35 @@ impl McpPinTask {
     /// # Errors
     /// When the project can't be read, or the file can't be written.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
-        let project = self.folder.read()?;
-        let names = project.named(&self.names)?;
+        let project = self.folder.open()?;
+        let mut names = project.named(&self.names)?;
+        if let Some(why) = &project.unread {
+            // What it says of the other servers is lost.
+            names = project.named(&[])?;
+            surface.say(&format!(
+                "{} {}: all servers are asked\n",
+                surface.err.paint(Tone::Bad, "note:"),
+                escape::line(why)
+            ));
+        }
         let mut lock = project.lock.clone();
-        let mut failed = 0_usize;
+        let (mut surveyed, mut failed) = (Vec::new(), 0_usize);
         for name in &names {
             match project.servers.survey(name, None).await {
-                Ok(surveyed) => {
-                    let before = project.lock.servers.get(name);
-                    surface.say(&review(name, &surveyed, before, &project.lock.servers));
-                    lock.servers.insert(name.clone(), kept(surveyed.server, before));
-                }
+                Ok(one) => surveyed.push((name, one)),
                 Err(fault) => {
                     failed = failed.saturating_add(1);
                     surface.say(&format!("{} {}\n", surface.err.paint(Tone::Bad, "error:"), shown_fault(&fault)));
                 }
             }
+        }
+        // Texts are held against the tools of all servers, those that are new as well.
+        let mut all = lock.servers.clone();
+        all.extend(surveyed.iter().map(|(name, one)| (String::clone(name), one.server.clone())));
+        for (name, one) in surveyed {
+            let before = project.lock.servers.get(name);
+            surface.say(&review(name, &one, before, &all));
+            lock.servers.insert(name.clone(), kept(one.server, before));
         }
         // A server that the project names no more has no tools.
         if self.names.is_empty() {
@@ -70,7 +83,7 @@ impl McpPinTask {
     /// Writes the file where somebody says yes. Returns whether it is as it should be.
     fn write(&self, project: &McpProject, lock: &McpLock, surface: &Surface) -> Result<bool, CommandError> {
         let path = project.shown_path();
-        if *lock == project.lock && project.text.is_some() {
+        if *lock == project.lock && project.text.is_some() && project.unread.is_none() {
             surface.say(&format!("{path} is up to date\n"));
             return Ok(true);
         }

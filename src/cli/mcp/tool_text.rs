@@ -50,7 +50,9 @@ pub fn head(name: &str, server: &LockedServer) -> String {
 /// What is suspicious about the texts of a tool, or of a server.
 pub fn warnings(server: &str, texts: &[String], all: &BTreeMap<String, LockedServer>) -> Vec<String> {
     let others = all.iter().filter(|(name, _)| *name != server).flat_map(|(_, other)| other.tools.keys());
-    let others: Vec<&str> = others.map(String::as_str).collect();
+    // A name that several servers have is its own.
+    let is_own = |tool: &str| all.get(server).is_some_and(|own| own.tools.contains_key(tool));
+    let others: Vec<&str> = others.map(String::as_str).filter(|tool| !is_own(tool)).collect();
     let mut found: Vec<String> = texts.iter().flat_map(|text| suspicions(text, others.iter().copied())).collect();
     found.sort();
     found.dedup();

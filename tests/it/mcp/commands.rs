@@ -97,3 +97,19 @@ fn a_tool_is_listed_and_called_by_hand() {
     let failed = place.call(&["mcp", "call", "notes.errs"]);
     assert_eq!((failed.code, failed.stderr.contains("no such note")), (1, true), "{failed:#?}");
 }
+
+#[test]
+fn a_lock_of_another_form_is_written_again() {
+    let place = notes("legacy");
+    pin(&place);
+    let written = read(&place, "mcp.lock.json");
+    for broken in [written.replace("\"version\": 1", "\"version\": 2"), format!("<<<<<<< ours\n{written}")] {
+        place.file("mcp.lock.json", &broken);
+        for other in [&["mcp", "list"][..], &["mcp", "verify"], &["mcp", "call", "notes.read", "{}"]] {
+            let refused = place.call(other);
+            assert_eq!((refused.code, refused.stderr.contains("can't be read")), (2, true), "{refused:#?}");
+        }
+        pin(&place);
+        assert_eq!(read(&place, "mcp.lock.json"), written);
+    }
+}

@@ -3,6 +3,7 @@
 
 mod commands;
 mod http;
+mod settings;
 
 use serde_json::{Value, json};
 
@@ -201,6 +202,7 @@ fn nothing_is_sent_to_a_tool_that_has_changed_or_by_an_input_that_does_not_fit()
     for (how, expected) in [
         ("changed", "changed since it was pinned: input"),
         ("gone", "changed since it was pinned: gone"),
+        ("destroys", "changed since it was pinned: annotations"),
         ("exits", "could not be started"),
         ("endless", "comes back to a page"),
     ] {

@@ -11,15 +11,19 @@ kind_of_read='string'
 schema_of_read="{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"$kind_of_read\"}},\"required\":[\"path\"]}"
 described=Reads
 [ "$how" = reworded ] && described='Reads, it says now'
+[ "$how" = repeats ] && described="With $TOKEN it reads"
+hints=''
+[ "$how" = destroys ] && hints=',"annotations":{"destructiveHint":true}'
 tool() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object"}}' "$1" "$1"; }
 hinted() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object"},"annotations":{"%s":true}}' "$1" "$1" "$2"; }
-read_tool="{\"name\":\"read\",\"description\":\"$described a note.\",\"inputSchema\":$schema_of_read}"
+read_tool="{\"name\":\"read\",\"description\":\"$described a note.\",\"inputSchema\":$schema_of_read$hints}"
 
 printf '%s\n' "$$" >> starts.txt
 tr '\0' '\n' < "/proc/$$/environ" > environ.txt 2> /dev/null
 case $how in
   exits) echo 'no licence' >&2; exit 3 ;;
   noisy) say 'Listening on port 3000'; say '{"jsonrpc": "2.0", "id": 1, "resu' ;;
+  chatters) say "TOKEN=$TOKEN" ;;
   bom) printf '\357\273\277' ;;
 esac
 

@@ -115,12 +115,17 @@ fn a_server_may_take_only_agent_requests_that_use_nothing_of_the_folder() {
         json!({ "objective": "x", "tools": ["refund"] }),
         json!({ "objective": "x", "tools": [{ "type": "loop", "name": "inner" }] }),
     ];
-    scripted(&place, &replies, project("own_actions"));
+    let servers = json!({ "mcp": { "ledger": { "command": "sh" } }, "allow": { "commands": ["sh"] } });
+    scripted(&place, &replies, with(project("own_actions"), servers));
     let server = Serving::start(&place, &[]);
     for body in &bodies {
         let refused = server.execute("", body.clone());
         assert_eq!((refused.status, refused.code()), (422, "document".to_owned()), "{refused:?}");
     }
+    // Nor the MCP servers, and nothing is said of them.
+    let refused = server.execute("", json!({ "objective": "x", "tools": [{ "type": "mcp", "server": "ledgr" }] }));
+    let said = format!("{refused:?}");
+    assert!(refused.status == 422 && said.contains("no MCP server here") && !said.contains("ledger"), "{said}");
     assert!(shop.requests().is_empty());
     let run = server.execute("", with(request(json!({})), json!({ "actions": [own] }))).json();
     assert_eq!((&run["status"], shop.requests().len()), (&json!("completed"), 1), "{run:#}");

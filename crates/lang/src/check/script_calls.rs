@@ -17,6 +17,7 @@ use crate::compile::Compiled;
 use crate::diagnostic::{Diagnostic, Place, codes, nearest};
 use crate::program::builtin::RUN_WORKFLOW;
 use crate::program::flow::FlowProgram;
+use crate::program::null_member::without_nulls;
 use crate::program::schema::Schema;
 use crate::program::{Program, Tool};
 use crate::syntax::document::{Document, DocumentKind};
@@ -177,7 +178,12 @@ fn refused<'s>(
     if !input.is_object() {
         return;
     }
-    let mut faults = schemas.map(|schema| schema.faults(input));
+    // A run leaves out nulls where it may.
+    let faults = |schema: &Schema| match without_nulls(schema, input) {
+        Some(_) => Vec::new(),
+        None => schema.faults(input),
+    };
+    let mut faults = schemas.map(faults);
     let Some(first) = faults.next().filter(|first| !first.is_empty()) else { return };
     if faults.any(|others| others.is_empty()) {
         return;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::Tool;
 use super::ToolKind;
@@ -30,11 +30,26 @@ pub struct ServedTool {
     pub protocol: McpProtocol,
     /// What the lock file says of it.
     pub locked: LockedTool,
+    /// Whether what the server says of it may make a call repeatable.
+    pub trusts_annotations: bool,
+    /// Whether a human may have to approve its calls.
+    pub may_ask: bool,
     /// Where its input is sent as a header beside the body: the path of members, and the header's name.
     pub headers: Vec<(Vec<String>, String)>,
 }
 
 impl ServedTool {
+    /// The schema of a server's tool, as JSON Schema writes it.
+    pub fn plain_schema(written: &Value) -> Value {
+        let mut read = written.clone();
+        // Servers write the name of an older draft, or none, for schemas that mean the same in the newest one.
+        if let Some(members) = read.as_object_mut() {
+            members.remove("$schema");
+        }
+        take_nulls(&mut read);
+        read
+    }
+
     /// The members of an input schema that are sent as headers too (`x-mcp-header`).
     ///
     /// # Errors
@@ -125,12 +140,91 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
+/// Writes out what `nullable` means: OpenAPI has it, JSON Schema does not, and servers write it all the same.
+fn take_nulls(schema: &mut Value) {
+    let mut todo = vec![schema];
+    while let Some(value) = todo.pop() {
+        let members = match value {
+            Value::Array(schemas) => {
+                todo.extend(schemas);
+                continue;
+            }
+            Value::Object(members) => members,
+            _ => continue,
+        };
+        if members.get("nullable") == Some(&Value::Bool(true)) {
+            members.remove("nullable");
+            take_null(members);
+        }
+        for (keyword, value) in members {
+            match (keyword.as_str(), value) {
+                // Values, and no schemas.
+                ("const" | "default" | "enum" | "examples" | "required", _) => {}
+                ("properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas", value) => {
+                    todo.extend(value.as_object_mut().into_iter().flat_map(|named| named.values_mut()));
+                }
+                (_, value) => todo.push(value),
+            }
+        }
+    }
+}
+
+fn take_null(members: &mut Map<String, Value>) {
+    let null = json!("null");
+    match members.get_mut("type") {
+        Some(Value::String(kind)) => {
+            let both = json!([kind, "null"]);
+            members.insert("type".to_owned(), both);
+        }
+        Some(Value::Array(kinds)) if !kinds.contains(&null) => kinds.push(null),
+        _ => {}
+    }
+    for (keyword, one_more) in
+        [("enum", Value::Null), ("anyOf", json!({ "type": "null" })), ("oneOf", json!({ "type": "null" }))]
+    {
+        if let Some(Value::Array(values)) = members.get_mut(keyword).filter(|values| !is_in(values, &one_more)) {
+            values.push(one_more);
+        }
+    }
+}
+
+fn is_in(values: &Value, one: &Value) -> bool {
+    values.as_array().is_some_and(|values| values.contains(one))
+}
+
 impl Tool {
     /// The tool of an MCP server that it is.
     pub fn served(&self) -> Option<&Arc<ServedTool>> {
         match &self.kind {
             ToolKind::Embedded(ToolOrigin::Server(served)) => Some(served),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Schema;
+
+    #[test]
+    fn a_null_that_openapi_allows_is_taken() {
+        let written = json!({ "$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": {
+            "assignee": { "type": "string", "nullable": true }, "kind": { "type": "string", "enum": ["a"], "nullable": true },
+            "at": { "anyOf": [{ "type": "integer" }], "nullable": true }, "nullable": { "type": "boolean" },
+            "name": { "type": "string", "default": { "nullable": true } } } });
+        let read = ServedTool::plain_schema(&written);
+        assert_eq!(read["properties"]["name"], written["properties"]["name"]);
+        assert_eq!(read["properties"]["nullable"], written["properties"]["nullable"]);
+        let schema = Schema::compile(read).unwrap();
+        for (input, fits) in [
+            (json!({ "assignee": null, "kind": null, "at": null }), true),
+            (json!({ "assignee": "x", "kind": "a", "at": 1, "nullable": true }), true),
+            (json!({ "name": null }), false),
+            (json!({ "nullable": null }), false),
+            (json!({ "kind": "b" }), false),
+        ] {
+            assert_eq!(schema.faults(&input).is_empty(), fits, "{input}");
         }
     }
 }

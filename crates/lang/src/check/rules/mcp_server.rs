@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::check::{Cursor, Rule, Subject};
+use crate::compile::locked_tools::LockedTools;
 use crate::diagnostic::{Diagnostic, codes, nearest};
 use crate::language::Project;
 use crate::language::mcp::McpServer;
@@ -37,6 +38,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         written.texts("env", found);
         written.texts("headers", found);
         written.arguments(found);
+        written.tools(found);
     }
 }
 
@@ -134,6 +136,15 @@ impl<'a> WrittenServer<'_, 'a> {
                     continue;
                 }
             };
+            if let Some(form) = foreign_form(text) {
+                let fault =
+                    cursor.report(&RULE, format!("nothing reads `{form}` here: it would be sent as it is written"));
+                found.push(fault.help(format!(
+                    "name the secret: {}, and write `orgconfig:my_key` here",
+                    json!({ "orgconfig": { "my_key": "env:MY_KEY" } })
+                )));
+                continue;
+            }
             if let Some(why) = name_fault(field, name) {
                 found.push(cursor.key().report(&RULE, why).help("take it out, or write the name in another way"));
                 continue;
@@ -154,6 +165,21 @@ impl<'a> WrittenServer<'_, 'a> {
         }
     }
 
+    /// Settings of tools that the pinned server does not have: nothing follows from them, and an approval may be among them.
+    fn tools(&self, found: &mut Vec<Diagnostic>) {
+        let LockedTools::File(file) = &self.subject.texts.locked else { return };
+        let Some(locked) = file.lock().ok().and_then(|lock| lock.servers.get(self.name)) else { return };
+        for tool in self.server.tools.keys().filter(|tool| !locked.tools.contains_key(*tool)) {
+            let Some(cursor) = self.at(&format!("/tools/{}", token(tool))) else { continue };
+            let message = format!("the MCP server `{}` has no tool `{tool}`, as it was pinned", self.name);
+            let fault = cursor.key().report(&RULE, message);
+            found.push(match nearest(tool, locked.tools.keys().map(String::as_str)) {
+                Some(near) => fault.help(format!("the nearest name is `{near}`")),
+                None => fault.help(format!("`loopctl mcp list {}` shows those that it has", self.name)),
+            });
+        }
+    }
+
     fn arguments(&self, found: &mut Vec<Diagnostic>) {
         for (index, arg) in self.server.args.iter().enumerate() {
             let Some(cursor) = self.at(&format!("/args/{index}")) else { continue };
@@ -167,6 +193,15 @@ impl<'a> WrittenServer<'_, 'a> {
             }
         }
     }
+}
+
+/// The form in which other places, or other programs, take a value of the environment or a file.
+fn foreign_form(text: &str) -> Option<&'static str> {
+    let begins = ["env:", "file:"].into_iter().find(|form| {
+        // An address of a file is a text as others are.
+        text.strip_prefix(form).is_some_and(|rest| !rest.is_empty() && !rest.starts_with("//"))
+    });
+    begins.or_else(|| text.contains("${").then_some("${"))
 }
 
 /// Why a variable or a header can't have this name.

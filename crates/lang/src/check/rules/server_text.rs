@@ -3,27 +3,34 @@
 use serde_json::Value;
 
 use crate::check::{Rule, Subject};
+use crate::compile::locked_tools::LockedTools;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::tool::TypedTool;
 use crate::policy::server_text::suspicions;
+use crate::program::Tool;
 use crate::program::mcp::ServedTool;
 
 pub const RULE: Rule = Rule { code: codes::SERVER_TEXT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(program) = subject.known_program() else { return };
-    let served: Vec<&ServedTool> =
-        program.tools().iter().filter_map(|tool| tool.served()).map(|served| &**served).collect();
+    let served: Vec<(&Tool, &ServedTool)> =
+        program.tools().iter().filter_map(|tool| Some((tool, &**tool.served()?))).collect();
     for (pointer, declaration) in subject.declarations() {
         let ToolDeclaration::Typed(TypedTool::Mcp(declaration)) = declaration else { continue };
-        let others: Vec<&str> =
-            served.iter().filter(|other| other.server != declaration.server).map(|other| other.name.as_str()).collect();
-        let own = served.iter().filter(|tool| tool.server == declaration.server);
-        let suspicious = own.filter_map(|tool| {
-            let why =
-                texts(tool).iter().find_map(|text| suspicions(text, others.iter().copied()).into_iter().next())?;
-            Some((tool.name.as_str(), why))
+        // A name that several servers have is its own.
+        let is_own = |name: &str| {
+            is_locked(subject, &declaration.server, name)
+                || served.iter().any(|(_, tool)| tool.server == declaration.server && tool.name == name)
+        };
+        let others = served.iter().filter(|(_, other)| other.server != declaration.server);
+        let others: Vec<&str> = others.map(|(_, other)| other.name.as_str()).filter(|name| !is_own(name)).collect();
+        let own = served.iter().filter(|(_, tool)| tool.server == declaration.server);
+        let suspicious = own.filter_map(|(tool, served)| {
+            let mut texts = texts(tool, served).into_iter();
+            let why = texts.find_map(|text| suspicions(text, others.iter().copied()).into_iter().next())?;
+            Some((served.name.as_str(), why))
         });
         let all: Vec<(&str, String)> = suspicious.collect();
         let Some((first, why)) = all.first() else { continue };
@@ -40,9 +47,15 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The texts of a tool that a model reads.
-fn texts(tool: &ServedTool) -> Vec<&str> {
-    let (mut texts, mut todo) = (vec![tool.locked.description.as_str()], vec![&tool.locked.input_schema]);
+/// Whether the lock file has a tool of a server, which a loop need not declare.
+fn is_locked(subject: &Subject<'_>, server: &str, tool: &str) -> bool {
+    let LockedTools::File(file) = &subject.texts.locked else { return false };
+    file.lock().is_ok_and(|lock| lock.servers.get(server).is_some_and(|locked| locked.tools.contains_key(tool)))
+}
+
+/// The texts of a tool that a model reads: its description may be the project's own.
+fn texts<'t>(tool: &'t Tool, served: &'t ServedTool) -> Vec<&'t str> {
+    let (mut texts, mut todo) = (vec![tool.description.as_str()], vec![&served.locked.input_schema]);
     while let Some(value) = todo.pop() {
         match value {
             Value::String(text) => texts.push(text),

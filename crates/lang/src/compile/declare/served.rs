@@ -1,21 +1,31 @@
 //! The tools of an MCP server: what a declaration names, with what the lock file and the project say of it. No server is asked.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Declare, MAX_TOOLS};
 use crate::compile::effort;
-use crate::compile::locked_tools::{LockedTools, tool_text};
+use crate::compile::locked_tools::{LockFile, LockedTools, McpToolTerms, RecordedTool, RecordedTools, tool_text};
 use crate::compile::names;
 use crate::compile::tool::{self, served::ServedDeclaration};
 use crate::diagnostic::{Diagnostic, Nearest, codes, few_of_many};
-use crate::language::mcp::{LockedTool, McpConnection, McpLock, McpProtocol, McpServer};
+use crate::language::mcp::{LockedServer, LockedTool, McpConnection, McpLock, McpProtocol, McpServer};
 use crate::language::tool::McpTool;
+use crate::syntax::document::DocumentKind;
 use crate::syntax::{quoted, value_at};
 
-/// The tools of a server that are locked.
-struct LockedServerTools<'t> {
+/// The tools of a server: those of its lock, under what the project says, or those that a run began with.
+struct KnownServer<'t> {
     protocol: McpProtocol,
-    tools: &'t BTreeMap<String, LockedTool>,
+    tools: BTreeMap<&'t str, KnownTool<'t>>,
+    /// Whether a run began with them: then nothing else counts.
+    is_recorded: bool,
+}
+
+/// A tool of a server, and what the project says of it.
+struct KnownTool<'t> {
+    locked: &'t LockedTool,
+    terms: Cow<'t, McpToolTerms>,
 }
 
 /// A tool that a declaration names.
@@ -45,22 +55,20 @@ impl ServedNote {
     }
 }
 
-impl Declare<'_> {
+impl<'a> Declare<'a> {
     /// Makes the tools of a server that the declaration at `pointer` names.
     pub(super) fn served(&mut self, declaration: &McpTool, pointer: &str) {
-        let texts = self.texts;
-        let Some(server) = self.server_of(declaration, pointer, &texts.locked) else { return };
-        let Some(locked) = self.locked_server(declaration, &server, pointer, &texts.locked) else { return };
-        self.description_of_one(declaration, &locked, pointer);
+        let Some(known) = self.known_server(declaration, pointer) else { return };
+        self.description_of_one(declaration, &known, pointer);
         let mut notes = Vec::new();
-        for named in self.named_tools(declaration, &locked, pointer) {
+        for named in self.named_tools(declaration, &known, pointer) {
             if self.tools.len() >= MAX_TOOLS {
                 let message = format!("a loop may have at most {MAX_TOOLS} tools; the rest is not looked at");
                 self.report_served(codes::TOO_MUCH, message, pointer, "name the tools that the loop needs: `tools`");
                 break;
             }
-            if let Some(tool) = locked.tools.get(named.name) {
-                notes.extend(self.one_served(declaration, &server, (locked.protocol, tool), &named));
+            if let Some(tool) = known.tools.get(named.name) {
+                notes.extend(self.one_served(declaration, (known.protocol, tool), &named));
                 few_of_many(&mut self.faults);
             }
         }
@@ -84,15 +92,30 @@ impl Declare<'_> {
         }
     }
 
-    /// What the project says of the server; what it says now does not matter to a run that began with it.
-    fn server_of(&mut self, declaration: &McpTool, pointer: &str, locks: &LockedTools) -> Option<McpServer> {
+    /// The server, by what a run began with or by what the project and its lock file say.
+    fn known_server(&mut self, declaration: &McpTool, pointer: &str) -> Option<KnownServer<'a>> {
+        let texts = self.texts;
+        if let LockedTools::Recorded(servers) = &texts.locked {
+            return Some(KnownServer::recorded(servers.get(&declaration.server)));
+        }
+        if matches!(texts.locked, LockedTools::Withheld) {
+            // Nor which servers there are.
+            let help = "bring actions along: `actions`";
+            let message = "a request may use no MCP server here".to_owned();
+            self.report_served(codes::MCP_TOOL, message, &format!("{pointer}/server"), help);
+            return None;
+        }
+        let server = self.server_of(declaration, pointer)?;
+        let locked = self.locked_server(declaration, &server, pointer, &texts.locked)?;
+        Some(KnownServer::pinned(locked, &server))
+    }
+
+    /// What the project says of the server.
+    fn server_of(&mut self, declaration: &McpTool, pointer: &str) -> Option<McpServer> {
         // A project file that can't be read is reported by itself.
         let project = self.project.clone()?;
         if let Some(server) = project.mcp.get(&declaration.server) {
             return Some(server.clone());
-        }
-        if matches!(locks, LockedTools::Recorded(_)) {
-            return Some(McpServer::default());
         }
         let at = format!("{pointer}/server");
         let message = format!("the project has no MCP server `{}`", declaration.server);
@@ -107,33 +130,28 @@ impl Declare<'_> {
         None
     }
 
+    fn lock_file<'t>(&mut self, name: &str, at: &str, locks: &'t LockedTools) -> Option<&'t LockFile> {
+        match locks {
+            LockedTools::Unread(fault) => self.faults.push(Diagnostic::clone(fault)),
+            LockedTools::File(file) => return Some(file),
+            LockedTools::Absent | LockedTools::Withheld | LockedTools::Recorded(_) => {
+                let message = format!("the MCP server `{name}` is not pinned: there is no {}", McpLock::FILE);
+                self.report_served(codes::MCP_TOOL, message, at, &pin_help(name));
+            }
+        }
+        None
+    }
+
     fn locked_server<'t>(
         &mut self,
         declaration: &McpTool,
         server: &McpServer,
         pointer: &str,
         locks: &'t LockedTools,
-    ) -> Option<LockedServerTools<'t>> {
+    ) -> Option<&'t LockedServer> {
         let name = declaration.server.as_str();
-        let at = format!("{pointer}/server");
-        let help =
-            format!("`loopctl mcp pin {name}` asks the server, shows what it says, and writes {}", McpLock::FILE);
-        let file = match locks {
-            LockedTools::Recorded(servers) => {
-                let recorded = servers.get(name)?;
-                return Some(LockedServerTools { protocol: recorded.protocol, tools: &recorded.tools });
-            }
-            LockedTools::Absent => {
-                let message = format!("the MCP server `{name}` is not pinned: there is no {}", McpLock::FILE);
-                self.report_served(codes::MCP_TOOL, message, &at, &help);
-                return None;
-            }
-            LockedTools::Unread(fault) => {
-                self.faults.push(Diagnostic::clone(fault));
-                return None;
-            }
-            LockedTools::File(file) => file,
-        };
+        let (at, help) = (format!("{pointer}/server"), pin_help(name));
+        let file = self.lock_file(name, &at, locks)?;
         let lock = match file.lock() {
             Ok(lock) => lock,
             Err(why) => {
@@ -156,12 +174,12 @@ impl Declare<'_> {
             self.report_served(codes::MCP_TOOL, message, &at, &help);
             return None;
         }
-        Some(LockedServerTools { protocol: locked.protocol, tools: &locked.tools })
+        Some(locked)
     }
 
     /// A description is that of one tool.
-    fn description_of_one(&mut self, declaration: &McpTool, locked: &LockedServerTools<'_>, pointer: &str) {
-        let count = declaration.tools.as_ref().map_or(locked.tools.len(), Vec::len);
+    fn description_of_one(&mut self, declaration: &McpTool, known: &KnownServer<'_>, pointer: &str) {
+        let count = declaration.tools.as_ref().map_or(known.tools.len(), Vec::len);
         if declaration.description.is_some() && count != 1 {
             let message = format!("a `description` is that of one tool, and this declaration has {count}");
             let help = format!("write it in loopctl.json, under `mcp.{}.tools`", declaration.server);
@@ -173,11 +191,11 @@ impl Declare<'_> {
     fn named_tools<'n>(
         &mut self,
         declaration: &'n McpTool,
-        locked: &LockedServerTools<'n>,
+        server: &KnownServer<'n>,
         pointer: &str,
     ) -> Vec<NamedTool<'n>> {
         let Some(written) = &declaration.tools else {
-            let all = locked.tools.keys();
+            let all = server.tools.keys().copied();
             return all.map(|name| NamedTool { name, at: format!("{pointer}/server"), is_written: false }).collect();
         };
         let (mut named, mut known) = (Vec::new(), BTreeSet::new());
@@ -187,12 +205,13 @@ impl Declare<'_> {
             if !known.insert(name) {
                 let message = format!("`{name}` stands here twice");
                 self.report_served(codes::DUPLICATE_TOOL, message, &at, "keep one of the two");
-            } else if locked.tools.contains_key(name) {
+            } else if server.tools.contains_key(name.as_str()) {
                 named.push(NamedTool { name, at, is_written: true });
-            } else {
+            } else if !server.is_recorded {
+                // One that a run began without was left out.
                 let message = format!("the MCP server `{}` has no tool `{name}`, as it was pinned", declaration.server);
                 let fault = Diagnostic::error(codes::MCP_TOOL, message, at.as_str(), self.main.tree.place(&at));
-                self.faults.push(match nearest.of(name, locked.tools.keys().map(String::as_str)) {
+                self.faults.push(match nearest.of(name, server.tools.keys().copied()) {
                     Some(near) => fault.help(format!("the nearest name is `{near}`")).suggest(quoted(near)),
                     None => fault.help(format!("`loopctl mcp list {}` shows those that it has", declaration.server)),
                 });
@@ -204,13 +223,11 @@ impl Declare<'_> {
     fn one_served(
         &mut self,
         declaration: &McpTool,
-        server: &McpServer,
-        locked: (McpProtocol, &LockedTool),
+        known: (McpProtocol, &KnownTool<'_>),
         named: &NamedTool<'_>,
     ) -> Vec<ServedNote> {
-        let (protocol, locked) = locked;
-        let settings = server.tools.get(named.name);
-        let own = settings.and_then(|settings| settings.name.as_deref()).unwrap_or(named.name);
+        let (protocol, KnownTool { locked, terms }) = known;
+        let own = terms.settings.as_ref().and_then(|settings| settings.name.as_deref()).unwrap_or(named.name);
         let name = format!("{}.{own}", declaration.server);
         if let Some(why) = names::fault_of(&name) {
             let message = format!("the model can't see this tool as {}: {why}", quoted(&name));
@@ -235,18 +252,18 @@ impl Declare<'_> {
             declaration,
             name,
             own_name: named.name,
-            server,
-            settings,
+            terms,
             protocol,
             locked,
             says_approval,
-            is_http: server.url.is_some(),
+            is_request: self.main.kind == Some(DocumentKind::AgentRequest),
         };
         let note = |code, message: String, help: &str| ServedNote::new(code, named, message, help);
         match tool::served::made(&described, self.properties) {
             Ok((tool, parts)) => {
                 self.tools.push(tool);
-                if let Some(text) = tool_text(&declaration.server, named.name, protocol, locked)
+                let began = RecordedTool { locked: LockedTool::clone(locked), terms: McpToolTerms::clone(terms) };
+                if let Some(text) = tool_text(&declaration.server, named.name, protocol, began)
                     && !self.used.iter().any(|used| used.name == text.name)
                 {
                     self.used.push(text);
@@ -289,6 +306,28 @@ impl Declare<'_> {
         let fault = Diagnostic::error(code, message, at, self.main.tree.place(at));
         self.faults.push(fault.help(help.to_owned()));
     }
+}
+
+impl<'t> KnownServer<'t> {
+    fn recorded(server: Option<&'t RecordedTools>) -> Self {
+        let known = |tool: &'t RecordedTool| KnownTool { locked: &tool.locked, terms: Cow::Borrowed(&tool.terms) };
+        let tools = server.into_iter().flat_map(|server| &server.tools);
+        let tools = tools.map(|(name, tool)| (name.as_str(), known(tool))).collect();
+        // A server without a tool is spoken to by nobody.
+        let protocol = server.map_or(McpProtocol::July2026, |server| server.protocol);
+        Self { protocol, tools, is_recorded: true }
+    }
+
+    fn pinned(locked: &'t LockedServer, server: &McpServer) -> Self {
+        let known = |name: &str, locked| KnownTool { locked, terms: Cow::Owned(McpToolTerms::of(server, name)) };
+        let tools = locked.tools.iter().map(|(name, locked)| (name.as_str(), known(name, locked))).collect();
+        Self { protocol: locked.protocol, tools, is_recorded: false }
+    }
+}
+
+/// How a server is pinned.
+fn pin_help(server: &str) -> String {
+    format!("`loopctl mcp pin {server}` asks the server, shows what it says, and writes {}", McpLock::FILE)
 }
 
 /// The fields in which two connections differ.

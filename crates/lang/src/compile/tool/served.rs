@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::{approval, call_limits, parameters};
 use crate::compile::ToolSignature;
+use crate::compile::locked_tools::McpToolTerms;
 use crate::language::ReactProperties;
 use crate::language::approval::RequiresApproval;
-use crate::language::mcp::{LockedTool, McpProtocol, McpServer, McpToolSettings};
+use crate::language::mcp::{LockedTool, McpProtocol, McpToolSettings};
 use crate::language::tool::{ActionTool, McpTool};
 use crate::program::approval::ApprovalPolicy;
 use crate::program::fault::LocalFault;
@@ -23,14 +24,14 @@ pub(in crate::compile) struct ServedDeclaration<'d> {
     pub name: String,
     /// The name that the server has for it.
     pub own_name: &'d str,
-    pub server: &'d McpServer,
-    pub settings: Option<&'d McpToolSettings>,
+    /// What the project says of it.
+    pub terms: &'d McpToolTerms,
     pub protocol: McpProtocol,
     pub locked: &'d LockedTool,
     /// Whether the declaration says who approves its calls.
     pub says_approval: bool,
-    /// Whether it is called over HTTP.
-    pub is_http: bool,
+    /// Whether a request brought the declaration: it may be another's, and only adds to what the project requires.
+    pub is_request: bool,
 }
 
 /// Why a locked tool makes none.
@@ -45,28 +46,40 @@ pub(in crate::compile) enum UnfitTool {
 const MAX_NOTES: usize = 3;
 
 impl ServedDeclaration<'_> {
-    /// Whether the server says that calls may destroy things, and nobody says what follows.
-    pub fn is_undecided(&self) -> bool {
-        let is_said = self.says_approval || self.settings.is_some_and(|settings| settings.requires_approval.is_some());
-        !is_said && self.locked.hint("destructiveHint") == Some(true)
+    fn settings(&self) -> Option<&McpToolSettings> {
+        self.terms.settings.as_ref()
     }
 
-    /// Who approves the calls: what the declaration says counts before what the project says, and that before the hint.
-    fn approval(&self) -> RequiresApproval {
-        if self.says_approval {
-            return self.declaration.requires_approval.clone();
+    /// Whether the server says that calls may destroy things, and nobody says what follows.
+    pub fn is_undecided(&self) -> bool {
+        let is_said =
+            self.says_approval || self.settings().is_some_and(|settings| settings.requires_approval.is_some());
+        !is_said && self.destroys()
+    }
+
+    fn destroys(&self) -> bool {
+        self.locked.hint("destructiveHint") == Some(true)
+    }
+
+    /// Who approves the calls, all of it: what the declaration says counts before what the project says, and that before the
+    /// hint. A request lays nothing of the project's aside.
+    fn approvals(&self) -> Vec<RequiresApproval> {
+        let of_project = self.settings().and_then(|settings| settings.requires_approval.clone());
+        let of_project = || of_project.unwrap_or(RequiresApproval::Always(self.destroys()));
+        match (self.says_approval, self.is_request) {
+            (false, _) => vec![of_project()],
+            (true, false) => vec![self.declaration.requires_approval.clone()],
+            (true, true) => vec![self.declaration.requires_approval.clone(), of_project()],
         }
-        let of_project = self.settings.and_then(|settings| settings.requires_approval.clone());
-        of_project.unwrap_or(RequiresApproval::Always(self.is_undecided()))
     }
 
     /// The tool as an embedder would register it.
     fn signature(&self, parameters: Value) -> ToolSignature {
-        let hint = |name| self.server.trust_annotations && self.locked.hint(name) == Some(true);
+        let hint = |name| self.terms.trust_annotations && self.locked.hint(name) == Some(true);
         let reads = hint("readOnlyHint");
-        let said = self.settings.and_then(|settings| settings.idempotent);
+        let said = self.settings().and_then(|settings| settings.idempotent);
         let idempotent = said.unwrap_or(reads || hint("idempotentHint"));
-        let of_project = self.settings.and_then(|settings| settings.description.clone());
+        let of_project = self.settings().and_then(|settings| settings.description.clone());
         let described = of_project.unwrap_or_else(|| self.locked.description.clone());
         let description = match described.trim() {
             "" => format!("The tool {} of the server {}.", self.own_name, self.declaration.server),
@@ -82,7 +95,7 @@ pub(in crate::compile) fn made(
     properties: &ReactProperties,
 ) -> Result<(Tool, Vec<String>), UnfitTool> {
     let (schema, notes) = schema(&served.locked.input_schema).map_err(UnfitTool::Schema)?;
-    let is_modern_http = served.is_http && served.protocol.is_modern();
+    let is_modern_http = served.terms.is_http && served.protocol.is_modern();
     let headers = if is_modern_http { ServedTool::headers_of(&served.locked.input_schema) } else { Ok(Vec::new()) };
     let headers = headers.map_err(UnfitTool::Schema)?;
     let McpTool { description, approval, max_calls, timeout_ms, polling, remember, .. } = served.declaration.clone();
@@ -90,35 +103,34 @@ pub(in crate::compile) fn made(
         name: served.name.clone(),
         description,
         max_calls,
-        timeout_ms: call_limits::least(timeout_ms, served.server.timeout_ms),
+        timeout_ms: call_limits::least(timeout_ms, served.terms.timeout_ms),
         polling,
         remember,
         ..ActionTool::default()
     };
     let mut policy = ApprovalPolicy::default();
-    approval::require(&mut policy, &served.approval(), approval.as_ref()).map_err(UnfitTool::Approval)?;
+    for required in served.approvals() {
+        approval::require(&mut policy, &required, approval.as_ref()).map_err(UnfitTool::Approval)?;
+    }
     let tool = super::registered(&served.signature(Value::Null), &declaration, properties, schema);
     let origin = ServedTool {
         server: served.declaration.server.clone(),
         name: served.own_name.to_owned(),
         protocol: served.protocol,
         locked: served.locked.clone(),
+        trusts_annotations: served.terms.trust_annotations,
+        may_ask: policy.may_ask(),
         headers,
     };
     let kind = ToolKind::Embedded(ToolOrigin::Server(Arc::new(origin)));
-    let on_uncertain = served.settings.and_then(|settings| settings.on_uncertain);
+    let on_uncertain = served.settings().and_then(|settings| settings.on_uncertain);
     Ok((Tool { kind, approval: policy, on_uncertain, ..tool }, notes))
 }
 
 /// What is held of a server's schema. It is nobody's here, so nothing in it is an error: what can't be met is left out, and
 /// the server judges it.
 fn schema(written: &Value) -> Result<(Schema, Vec<String>), String> {
-    let mut read = written.clone();
-    // Servers write the name of an older draft, or none, for schemas that mean the same in the newest one.
-    if let Some(members) = read.as_object_mut() {
-        members.remove("$schema");
-    }
-    let examined = Schema::examine(&Arc::new(read));
+    let examined = Schema::examine(&Arc::new(ServedTool::plain_schema(written)));
     let mut notes: Vec<String> = examined
         .faults
         .iter()

@@ -73,6 +73,15 @@ pub fn compare(pinned: &LockedTool, now: Option<&LockedTool>) -> BTreeSet<DriftC
     found
 }
 
+/// Whether a server says now that calls do more harm than it said when it was pinned. `trusts`: whether calls are repeated because
+/// of what it says.
+pub fn is_stricter(pinned: &LockedTool, now: &LockedTool, trusts: bool) -> bool {
+    let says = |tool: &LockedTool, hint: &str| tool.hint(hint) == Some(true);
+    let is_new = |hint| says(now, hint) && !says(pinned, hint);
+    let is_withdrawn = |hint| says(pinned, hint) && !says(now, hint);
+    is_new("destructiveHint") || trusts && (is_withdrawn("readOnlyHint") || is_withdrawn("idempotentHint"))
+}
+
 fn annotations(tool: &LockedTool) -> Map<String, Value> {
     tool.annotations
         .iter()
@@ -181,6 +190,26 @@ mod tests {
             "type": "object",
         }));
         assert_eq!(classes(&one, &other), [""; 0]);
+    }
+
+    #[test]
+    fn a_hint_that_is_withdrawn_is_stricter_where_it_was_believed() {
+        let says = |hints: &[&str]| {
+            let annotations = hints.iter().map(|hint| ((*hint).to_owned(), Value::Bool(true))).collect();
+            LockedTool { annotations, ..tool(json!({})) }
+        };
+        let (nothing, reads, destroys) = (says(&[]), says(&["readOnlyHint"]), says(&["destructiveHint"]));
+        for (pinned, now, trusts, expected) in [
+            (&nothing, &destroys, false, true),
+            (&destroys, &nothing, false, false),
+            (&destroys, &destroys, true, false),
+            (&reads, &nothing, true, true),
+            (&reads, &nothing, false, false),
+            (&says(&["idempotentHint"]), &nothing, true, true),
+            (&nothing, &reads, true, false),
+        ] {
+            assert_eq!(is_stricter(pinned, now, trusts), expected, "{pinned:?} {now:?} {trusts}");
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use self::drift::compare;
+use self::drift::{compare, is_stricter};
 use self::fault::{McpFault, Unanswered};
 use self::session::{McpReach, McpSession};
 use super::runner::{OpenedRun, RawFault, RawOutcome, ToolRunner, wrong_kind};
@@ -213,7 +213,11 @@ fn refuse_changed(
     }
     let words = drift.iter().map(|class| class.word()).collect::<Vec<_>>().join(", ");
     let is_gone = drift.contains(&DriftClass::Gone);
-    let stops = drift.iter().any(|class| class.stops_calls()) && (is_gone || server.on_drift == OnDrift::Refuse);
+    // Who approves a call has read what was pinned.
+    let is_other = drift.iter().any(|class| class.stops_calls())
+        || served.may_ask
+        || now.is_some_and(|now| is_stricter(&served.locked, now, served.trusts_annotations));
+    let stops = is_other && (is_gone || server.on_drift == OnDrift::Refuse);
     if stops {
         return Err(McpFault::Changed(words));
     }

@@ -15,7 +15,7 @@ use crate::drive::secret::Vault;
 use crate::drive::tool::command::AllowedPrograms;
 use loopctl_engine::event::ToolFault;
 use loopctl_lang::language::Project;
-use loopctl_lang::language::mcp::{LockedServer, McpProtocol, McpServer};
+use loopctl_lang::language::mcp::{LockedServer, LockedTool, McpProtocol, McpServer};
 use loopctl_lang::program::mcp::ServedTool;
 
 /// The servers of a project.
@@ -62,7 +62,31 @@ impl McpServers {
             instructions: session.facts.instructions.clone(),
             tools: list.tools.clone(),
         };
-        Ok(SurveyedServer { server: surveyed, left_out: list.left_out.clone(), noise: session.noise() })
+        let vault = &self.reach.vault;
+        vault.find_all();
+        if let Some(place) = self.secret_in(&surveyed) {
+            let detail = format!("at {place}: the file would keep it, and models would read it");
+            return Err(ToolFault::new(format!("server {name}: what it says of itself holds a secret"), detail));
+        }
+        let left_out = list.left_out.iter().map(|why| vault.scrub_cut(why.clone())).collect();
+        Ok(SurveyedServer { server: surveyed, left_out, noise: session.noise().map(|noise| vault.scrub_cut(noise)) })
+    }
+
+    /// Where the texts of a server hold a secret. How it is reached is the project's, and names secrets only.
+    fn secret_in(&self, server: &LockedServer) -> Option<String> {
+        let LockedServer { connection: _, name, version, protocol: _, protocol_note, instructions, tools } = server;
+        let vault = &self.reach.vault;
+        let holds = |text: &str| vault.scrub(text.to_owned()) != text;
+        let texts = [("name", name), ("version", version), ("protocol", protocol_note), ("instructions", instructions)];
+        let text = texts.into_iter().find(|(_, text)| text.as_deref().is_some_and(holds)).map(|(at, _)| at.to_owned());
+        let is_secret = |tool: &LockedTool| {
+            // What can't be looked at is not kept.
+            serde_json::to_value(tool).map_or(true, |value| vault.scrub_value(value.clone()) != value)
+        };
+        text.or_else(|| {
+            let (name, _) = tools.iter().find(|(name, tool)| holds(name) || is_secret(tool))?;
+            Some(format!("the tool {}", vault.scrub(name.clone())))
+        })
     }
 
     /// Calls a tool.
