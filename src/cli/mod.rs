@@ -82,6 +82,7 @@ use exit::Exit;
 use failure::CommandError;
 use surface::Surface;
 
+use crate::drive::tool::servers_ended;
 use crate::trace::escape;
 
 /// Check, run and serve agent loops that are declared in JSON
@@ -196,7 +197,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
     let done = runtime.block_on(async {
         // Kept until the command is done.
         let _handled = signals::survive_file_limit();
-        match command {
+        let done = match command {
             Command::Run(run) => run.perform(surface).await,
             Command::Demo(demo) => demo.perform(surface).await,
             Command::Check(check) => check.perform(surface),
@@ -231,7 +232,9 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Schema(schema) => schema.perform(surface),
             Command::Completions(completions) => completions.perform(surface),
             Command::Man(man) => man.perform(),
-        }
+        };
+        servers_ended().await;
+        done
     });
     // A thread that still waits for a name server or for stdin must not delay the exit.
     runtime.shutdown_timeout(Duration::from_millis(200));

@@ -14,6 +14,7 @@ use super::store::StorePlace;
 use super::surface::Surface;
 use super::telemetry::Telemetry;
 use super::{log, process, report_arguments, signals};
+use crate::drive::tool::servers_ended;
 use crate::journal::Journal;
 use crate::restate::{JournalBound, RestateEndpoint};
 use crate::serve::{Folder, FolderError};
@@ -117,6 +118,7 @@ impl RestateServeCommand {
             if let Some(telemetry) = telemetry {
                 telemetry.finish().await;
             }
+            servers_ended().await;
             Ok(Exit::Completed)
         })
     }

@@ -42,6 +42,10 @@ impl McpCallTask {
         let project = self.folder.read()?;
         let (server, tool) = split(&project, &self.tool)?;
         let locked = project.locked(server)?;
+        if project.project.mcp.get(server).is_some_and(|now| now.connection() != locked.connection) {
+            let message = format!("the MCP server `{}` was pinned with other settings", escape::line(server));
+            return Err(CommandError::usage_help(message, format!("`loopctl mcp pin {server}` asks it again")));
+        }
         let Some(known) = locked.tools.get(tool) else {
             let near = nearest(tool, locked.tools.keys().map(String::as_str));
             let help = near.map_or_else(

@@ -11,7 +11,7 @@ fn a_pin_shows_each_text_and_writes_nothing_without_a_yes() {
     assert_eq!(asked.code, 2, "{asked:#?}");
     assert!(asked.stderr.contains("--yes") && !place.path().join("mcp.lock.json").exists(), "{asked:#?}");
     for shown in [
-        "notes 1, protocol 2025-11-25, 14 tools",
+        "notes 1, protocol 2025-11-25, 17 tools",
         "new      read",
         "Reads a note.",
         "left out: \"bad\"",
@@ -94,6 +94,21 @@ fn a_tool_is_listed_and_called_by_hand() {
     assert_eq!(read(&place, "starts.txt"), starts);
     let called = place.call(&["mcp", "call", "notes.read", "{\"path\": \"a\"}"]);
     assert_eq!((called.code, called.stdout.trim()), (0, "\"a note\""), "{called:#?}");
+    // No call is made by a schema that is not the server's any more.
+    let calls = read(&place, "calls.txt");
+    project(&place, "changed", json!({}));
+    let other = place.call(&["mcp", "call", "notes.read", "{\"path\": \"a\"}"]);
+    assert_eq!((other.code, other.stderr.contains("pinned with other settings")), (2, true), "{other:#?}");
+    relocked(&place, "changed");
+    let changed = place.call(&["mcp", "call", "notes.read", "{\"path\": \"a\"}"]);
+    assert_eq!(
+        (changed.code, changed.stderr.contains("changed since it was pinned: input")),
+        (1, true),
+        "{changed:#?}"
+    );
+    assert_eq!(read(&place, "calls.txt"), calls);
+    relocked(&place, "legacy");
+    project(&place, "legacy", json!({}));
     let failed = place.call(&["mcp", "call", "notes.errs"]);
     assert_eq!((failed.code, failed.stderr.contains("no such note")), (1, true), "{failed:#?}");
 }

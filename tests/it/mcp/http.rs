@@ -108,3 +108,72 @@ fn both_revisions_are_spoken_over_http_and_no_secret_comes_back() {
         }
     }
 }
+
+/// As an older server that keeps sessions: it forgets them, wants another token, or never answers.
+fn with_sessions(request: &Request, token: &std::path::Path) -> Answer {
+    let body = if request.method == "POST" { request.json() } else { json!({}) };
+    let found = json!({ "content": [{ "type": "text", "text": "found" }] });
+    let of = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+    let result = match body["method"].as_str().unwrap_or_default() {
+        "initialize" => {
+            let begun = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {} });
+            return Answer::json(&answered(request, begun)).header("mcp-session-id", "s-1");
+        }
+        "tools/list" => json!({ "tools": [of("find"), of("renew"), of("gone"), of("hang")] }),
+        "tools/call" => match body["params"]["name"].as_str().unwrap_or_default() {
+            _ if request.header("mcp-session-id") != Some("s-1") => return Answer::json("").status(400),
+            "gone" => return Answer::json("").status(404),
+            "hang" => return Answer::new("text/event-stream", ": alive\n\n").stalling(),
+            "renew" if request.header("authorization") == Some("Bearer first-token-of-the-desk") => {
+                std::fs::write(token, "second-token-of-the-desk").unwrap();
+                return Answer::json("").status(401);
+            }
+            _ => found,
+        },
+        "server/discover" => return Answer::json("").status(400),
+        _ => return Answer::json("").status(202),
+    };
+    Answer::json(&answered(request, result))
+}
+
+#[test]
+fn an_older_server_may_forget_sessions_and_hears_what_nobody_waits_for() {
+    let place = Place::new();
+    let token = place.path().join("token.txt");
+    let server = Server::reading(move |_, request| with_sessions(request, &token));
+    place.file("token.txt", "first-token-of-the-desk");
+    place.json(
+        "loopctl.json",
+        &json!({ "orgconfig": { "desk": { "command": ["cat", "token.txt"], "ttl_s": 3600 } },
+            "allow": { "private_addresses": true, "commands": ["cat"] },
+            "mcp": { "crm": { "url": format!("{}/mcp", server.url()), "headers": { "Authorization": "Bearer orgconfig:desk" } } } }),
+    );
+    let declared =
+        |tools: &[&str], limit: u64| json!({ "type": "mcp", "server": "crm", "tools": tools, "timeout_ms": limit });
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "name": "reader", "properties": { "mode": "react", "objective": "Read.",
+            "max_iterations": 50, "on_stuck": { "iterations": 100 },
+            "tools": [declared(&["find", "renew", "gone"], 30_000), declared(&["hang"], 300)] } }),
+    );
+    pin(&place);
+    let again = ["gone", "find"].repeat(5);
+    let names = [&["renew"], again.as_slice(), &["hang", "find"]].concat();
+    let calls: Vec<Value> = names.iter().map(|name| think(&format!("crm.{name}"), json!({}))).collect();
+    let seen: Vec<String> = place.calls(&calls).iter().map(observed).collect();
+    for (name, seen) in names.iter().zip(&seen) {
+        let expected = match *name {
+            "gone" => "it has ended our session",
+            "hang" => "timed out after 300 ms",
+            _ => "found",
+        };
+        assert!(seen.contains(expected), "{name}: {seen}");
+    }
+    let requests = server.requests();
+    let posts: Vec<Value> = requests.iter().filter(|request| request.method == "POST").map(Request::json).collect();
+    let hung = posts.iter().find(|post| post["params"]["name"] == "hang").unwrap();
+    let cancelled = posts.iter().find(|post| post["method"] == "notifications/cancelled").unwrap();
+    assert_eq!(cancelled["params"]["requestId"], hung["id"]);
+    // The session of the pin, and the last one of the run: the others were gone.
+    assert_eq!(requests.iter().filter(|request| request.method == "DELETE").count(), 2);
+}

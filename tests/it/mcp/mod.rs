@@ -69,7 +69,21 @@ fn read(place: &Place, name: &str) -> String {
 fn each_fault_of_a_server_is_its_own_and_the_run_goes_on() {
     let place = notes("noisy");
     pin(&place);
-    let tools = ["read", "numbers", "twice", "asks", "refuses", "errs", "odd", "questions", "large", "dies", "sleeps"];
+    let tools = [
+        "read",
+        "numbers",
+        "twice",
+        "asks",
+        "refuses",
+        "errs",
+        "odd",
+        "questions",
+        "large",
+        "dies",
+        "sleeps",
+        "nan",
+        "half",
+    ];
     looped(&place, &tools, json!({ "timeout_ms": 1500 }));
     let order = [
         "read",
@@ -81,6 +95,8 @@ fn each_fault_of_a_server_is_its_own_and_the_run_goes_on() {
         "errs",
         "odd",
         "questions",
+        "nan",
+        "half",
         "large",
         "read",
         "dies",
@@ -99,6 +115,8 @@ fn each_fault_of_a_server_is_its_own_and_the_run_goes_on() {
         "no such note",
         "[image, type image/png, 5 bytes, sha256 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824]",
         "Which account?",
+        "it answered what is no answer: the call may have happened",
+        "<\u{fffd}>",
         "the answer was larger than 4 MiB",
         "a note",
         "it ended during the call: the call may have happened",
@@ -113,6 +131,8 @@ fn each_fault_of_a_server_is_its_own_and_the_run_goes_on() {
     // Once pinned, then for the run: anew after what was too large, and after its end.
     let starts: Vec<String> = read(&place, "starts.txt").lines().map(str::to_owned).collect();
     assert!(starts.len() >= 4, "{starts:?}");
+    // Its input is closed, and it may end by itself.
+    assert_eq!(read(&place, "saved.txt").lines().last(), starts.last().map(String::as_str));
     for pid in &starts {
         while !gone(pid) {
             crate::common::wait_poll_interval();
@@ -204,13 +224,13 @@ fn nothing_is_sent_to_a_tool_that_has_changed_or_by_an_input_that_does_not_fit()
         ("gone", "changed since it was pinned: gone"),
         ("destroys", "changed since it was pinned: annotations"),
         ("exits", "could not be started"),
-        ("endless", "comes back to a page"),
+        ("endless", "changed since it was pinned: gone"),
     ] {
         relocked(&place, how);
         project(&place, how, json!({}));
         let seen = calls(&place, &["read"]);
         let all = format!("{seen:?}");
-        assert!(all.contains(expected) || how == "endless" && all.contains("no answer"), "{how}: {all}");
+        assert!(all.contains(expected), "{how}: {all}");
     }
     // The twin: what only reads otherwise is called, and what has changed is called where the project says so.
     for (how, more) in [("reworded", json!({})), ("changed", json!({ "on_drift": "warn" }))] {
@@ -239,6 +259,56 @@ fn a_server_that_never_answers_is_given_up_in_its_time() {
     let seen = calls(&place, &["read"]);
     assert!(seen[0].contains("could not be started"), "{seen:?}");
     assert_eq!(read(&place, "calls.txt"), "");
+    // It is said what it waits for.
+    project(&place, "silent", json!({ "start_timeout_ms": 2000 }));
+    let pinned = place.call(&["mcp", "pin"]);
+    assert!(pinned.stderr.contains("within 2 s") && pinned.stderr.contains("Which key?"), "{pinned:#?}");
+}
+
+/// The observations of calls that are made at once, in the order of the calls.
+fn at_once(place: &Place, servers: &[&str], calls: &[&str]) -> Vec<String> {
+    let declared: Vec<Value> = servers.iter().map(|server| json!({ "type": "mcp", "server": server })).collect();
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "name": "reader", "properties": { "mode": "react", "objective": "Read.",
+            "dialect": "tool_calls", "tools": declared } }),
+    );
+    let calls: Vec<Value> =
+        calls.iter().map(|call| json!({ "action": call, "action_input": { "path": "a" } })).collect();
+    let replies = json!([{ "thought": "All.", "calls": calls }, { "thought": "Done.", "answer": "done" }]);
+    place.json("script.json", &json!({ "replies": replies }));
+    let ran = place.call(&["run", "loop.json", "--script", "script.json", "--output", "json", "--store", "memory"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    ran.json()["trace"].as_array().unwrap().iter().take(calls.len()).map(observed).collect()
+}
+
+#[test]
+fn a_server_that_hangs_at_its_start_keeps_no_other_from_its_own() {
+    let place = notes("waits");
+    place.file("calls.txt", "");
+    // Calls that only read are made at once.
+    let of = |how: &str| json!({ "command": "sh", "args": ["server.sh", how], "trust_annotations": true });
+    let (server, sound) = (of("waits"), of("legacy"));
+    place.json(
+        "loopctl.json",
+        &json!({ "mcp": { "one": server, "two": server, "sound": sound }, "allow": { "commands": ["sh"] } }),
+    );
+    pin(&place);
+    // Two of them list their tools once the third was called.
+    std::fs::remove_file(place.path().join("calls.txt")).unwrap();
+    let seen = at_once(&place, &["one", "two", "sound"], &["one.read", "two.read", "sound.read"]);
+    assert_eq!(seen, ["a note"; 3]);
+}
+
+#[test]
+fn calls_whose_server_ends_share_the_next_one() {
+    let place = notes("legacy");
+    project(&place, "legacy", json!({ "trust_annotations": true }));
+    pin(&place);
+    let before = read(&place, "starts.txt").lines().count();
+    let seen = at_once(&place, &["notes"], &["notes.once"; 5]);
+    assert_eq!(seen, ["again"; 5]);
+    assert_eq!(read(&place, "starts.txt").lines().count(), before + 2, "{}", read(&place, "starts.txt"));
 }
 
 #[test]

@@ -12,11 +12,11 @@ schema_of_read="{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"$kind_
 described=Reads
 [ "$how" = reworded ] && described='Reads, it says now'
 [ "$how" = repeats ] && described="With $TOKEN it reads"
-hints=''
-[ "$how" = destroys ] && hints=',"annotations":{"destructiveHint":true}'
+hints='"readOnlyHint":true'
+[ "$how" = destroys ] && hints='"destructiveHint":true'
 tool() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object"}}' "$1" "$1"; }
 hinted() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object"},"annotations":{"%s":true}}' "$1" "$1" "$2"; }
-read_tool="{\"name\":\"read\",\"description\":\"$described a note.\",\"inputSchema\":$schema_of_read$hints}"
+read_tool="{\"name\":\"read\",\"description\":\"$described a note.\",\"inputSchema\":$schema_of_read,\"annotations\":{$hints}}"
 
 printf '%s\n' "$$" >> starts.txt
 tr '\0' '\n' < "/proc/$$/environ" > environ.txt 2> /dev/null
@@ -24,6 +24,8 @@ case $how in
   exits) echo 'no licence' >&2; exit 3 ;;
   noisy) say 'Listening on port 3000'; say '{"jsonrpc": "2.0", "id": 1, "resu' ;;
   chatters) say "TOKEN=$TOKEN" ;;
+  silent) printf 'Which key? ' >&2 ;;
+  waits) while [ ! -e calls.txt ]; do sleep 0.05; done ;;
   bom) printf '\357\273\277' ;;
 esac
 
@@ -56,7 +58,7 @@ while IFS= read -r line; do
         *)
           case $line in
             *'"cursor":"2"'*)
-              gives "{\"tools\":[$(tool numbers),$(tool twice),$(tool asks),$(tool refuses),$(tool errs),$(tool odd),$(tool large),$(tool dies),$(tool sleeps),$(tool questions),$(tool floods),$(hinted flaky idempotentHint),$(hinted wipes destructiveHint)]}" ;;
+              gives "{\"tools\":[$(tool numbers),$(tool twice),$(tool asks),$(tool refuses),$(tool errs),$(tool odd),$(tool large),$(tool dies),$(tool sleeps),$(tool questions),$(tool floods),$(hinted flaky idempotentHint),$(hinted wipes destructiveHint),$(tool nan),$(tool half),$(hinted once readOnlyHint)]}" ;;
             *) gives "{\"tools\":[$read_tool,{\"name\":\"bad\",\"inputSchema\":null}],\"nextCursor\":\"2\"}" ;;
           esac ;;
       esac ;;
@@ -80,12 +82,18 @@ while IFS= read -r line; do
         odd) gives '{"content":[{"type":"text","text":"before"},{"type":"image","data":"aGVsbG8=","mimeType":"image/png"},{"type":"hologram"}]}' ;;
         large) printf '{"jsonrpc":"2.0","id":%s,"result":"' "$id"; head -c 5000000 /dev/zero | tr '\0' x; say '"}' ;;
         dies) echo 'out of luck' >&2; exit 7 ;;
-        sleeps) ;;
         flaky) if [ -e flaky.txt ]; then text recovered; else : > flaky.txt; exit 9; fi ;;
         wipes) text wiped ;;
         floods) while :; do say noise; done ;;
+        sleeps) say 'at work' ;;
+        nan) gives '{"structuredContent":{"id":1,"n":NaN}}' ;;
+        half) text '<\ud800>' ;;
+        once)
+          if [ -e once.txt ]; then text 'again'; else : > once.txt; exit 7; fi ;;
         questions) gives '{"resultType":"input_required","requestState":"s","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Which account?"}}}}' ;;
       esac ;;
     *'"method":"notifications/cancelled"'*) printf '%s\n' "$line" >> cancelled.txt ;;
   esac
 done
+# What it has acknowledged is written after the end of its input.
+if [ "$how" = noisy ]; then sleep 0.1; printf '%s\n' "$$" >> saved.txt; fi

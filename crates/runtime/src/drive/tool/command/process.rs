@@ -278,6 +278,14 @@ impl Group {
         self.cgroup.as_ref().is_some_and(CallGroup::took_too_much_memory)
     }
 
+    /// Asks the processes of the group to end.
+    pub(super) fn terminate(&self) {
+        #[cfg(unix)]
+        if let Some(leader) = self.leader.filter(|_| !self.killed) {
+            let _ = nix::sys::signal::killpg(leader, nix::sys::signal::Signal::SIGTERM);
+        }
+    }
+
     pub(super) fn kill(&mut self) {
         if std::mem::replace(&mut self.killed, true) {
             return;

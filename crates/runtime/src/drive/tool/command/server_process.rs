@@ -93,6 +93,11 @@ impl ServerProcess {
         }
     }
 
+    /// Asks it to end.
+    pub(in crate::drive::tool) fn terminate(&self) {
+        self.group.terminate();
+    }
+
     /// Kills all that is left of it.
     pub(in crate::drive::tool) fn kill(&mut self) {
         self.group.kill();

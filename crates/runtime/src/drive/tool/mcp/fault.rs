@@ -24,12 +24,14 @@ pub(super) enum McpFault {
     Refused(Box<RpcError>),
     /// A message was larger than is read.
     TooLarge,
+    /// So much came before the answer that it is not waited for any more.
+    TooMuchBefore,
     /// What it answered is no answer to what was asked.
     Malformed(String),
     /// The time was over: what it said meanwhile that is no message.
     Late { after: String, noise: Option<String> },
-    /// It does not know who we are: what it says of that.
-    NotAuthorised(String),
+    /// It does not know who we are: the status, and what it says of that.
+    NotAuthorised { status: u16, says: Option<String> },
     /// It knows nothing of our session any more.
     SessionGone,
     /// It has changed since it was pinned: how.
@@ -65,6 +67,12 @@ impl Unanswered {
         Self { why, was_sent: false }
     }
 
+    /// One whose answer came: one that can't be read says nothing of what came of the request.
+    pub(super) fn after_answer(why: McpFault) -> Self {
+        let was_sent = !matches!(why, McpFault::Refused(_));
+        Self { why, was_sent }
+    }
+
     /// What the model and the operator read of a call of a server's tool.
     pub(super) fn raw(self, server: &str) -> RawFault {
         let Self { why, was_sent } = self;
@@ -94,13 +102,20 @@ impl McpFault {
                 format!("server {server}: the answer was larger than {} MiB", super::frame::MAX_MESSAGE >> 20),
                 String::new(),
             ),
+            Self::TooMuchBefore => (
+                format!("server {server}: it sent more than {} MiB before the answer", super::http::MAX_STREAM >> 20),
+                String::new(),
+            ),
             Self::Malformed(detail) => (format!("server {server}: it answered what is no answer"), detail.clone()),
             Self::Late { after, noise: None } => (format!("server {server}: timed out after {after}"), String::new()),
             Self::Late { after, noise: Some(noise) } => {
                 let class = format!("server {server}: timed out after {after}; it wrote something that is no message");
                 (class, noise.clone())
             }
-            Self::NotAuthorised(detail) => (format!("server {server}: not authorised"), detail.clone()),
+            Self::NotAuthorised { status, says } => {
+                let says = says.as_ref().map(|says| format!(": {says}")).unwrap_or_default();
+                (format!("server {server}: not authorised"), format!("http {status}{says}"))
+            }
             Self::SessionGone => (format!("server {server}: it has ended our session"), String::new()),
             Self::Changed(how) => {
                 (format!("server {server}: changed since it was pinned: {how}; pin it again"), String::new())

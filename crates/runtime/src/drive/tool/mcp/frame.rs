@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::broken_message::{answered, list_page, repaired};
+
 /// The most bytes of a message.
 pub(super) const MAX_MESSAGE: usize = 4 << 20;
 
@@ -17,6 +19,8 @@ pub(super) enum Incoming {
     Request { reply: Value },
     /// A notification.
     Notification { method: String },
+    /// The answer to one of our requests that can't be read: why.
+    Unreadable { id: u64, why: String },
     /// No message: its beginning.
     Noise(String),
 }
@@ -42,6 +46,11 @@ pub(super) fn notification(method: &str, params: &Value) -> Vec<u8> {
     written(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
 }
 
+/// The text of the notification that nobody waits for the answer to a request any more.
+pub(super) fn cancellation(id: u64) -> Vec<u8> {
+    notification("notifications/cancelled", &json!({ "requestId": id, "reason": "nobody waits for it any more" }))
+}
+
 /// A message as a line.
 pub(super) fn written(message: &Value) -> Vec<u8> {
     let mut text = message.to_string().into_bytes();
@@ -56,7 +65,21 @@ pub(super) fn read(line: &[u8]) -> Option<Incoming> {
         return None;
     }
     let noise = || Incoming::Noise(quoted(&String::from_utf8_lossy(line)));
-    let message = match serde_json::from_slice(line) {
+    let mut message = serde_json::from_slice(line);
+    if message.is_err() && line.starts_with(b"{") {
+        let text = repaired(line);
+        message = serde_json::from_str(&text);
+        if let Err(error) = &message {
+            return Some(if let Some((id, page)) = list_page(&text) {
+                Incoming::Answer { id, outcome: Ok(page) }
+            } else if let Some(id) = answered(&text) {
+                Incoming::Unreadable { id, why: format!("{error}: {}", quoted(&text)) }
+            } else {
+                noise()
+            });
+        }
+    }
+    let message = match message {
         Ok(Value::Object(message)) if message.get("jsonrpc").and_then(Value::as_str) == Some("2.0") => message,
         _ => return Some(noise()),
     };
@@ -138,6 +161,15 @@ mod tests {
             let read = read(line);
             assert!(matches!(read, Some(Incoming::Noise(_))), "{read:?}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_can_not_be_read_is_known() {
+        let text = "{\"jsonrpc\": \"2.0\", \"id\": 7, \"result\": {\"n\": NaN}}";
+        assert!(matches!(read(text.as_bytes()), Some(Incoming::Unreadable { id: 7, .. })));
+        let half = "{\"jsonrpc\": \"2.0\", \"id\": 7, \"result\": \"\\ud800\"}";
+        let Some(Incoming::Answer { id: 7, outcome: Ok(result) }) = read(half.as_bytes()) else { panic!() };
+        assert_eq!(result, "\u{fffd}");
     }
 
     #[test]

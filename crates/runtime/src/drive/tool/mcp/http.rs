@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::fault::{McpFault, Unanswered};
 use super::frame::{self, Incoming, MAX_MESSAGE};
+use super::leaving::{LeavingServer, TIME_TO_END};
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
 use crate::drive::model::sse::SseDecoder;
@@ -25,7 +26,7 @@ use loopctl_lang::program::mcp::sent_texts;
 use loopctl_lang::program::template::Template;
 
 /// The most bytes of a stream of events: notifications come before the answer.
-const MAX_STREAM: usize = 16 << 20;
+pub(super) const MAX_STREAM: usize = 16 << 20;
 /// The most bytes of an answer that says what is wrong with a request.
 const MAX_REFUSAL: usize = 64 << 10;
 /// How long a connection may take, and how many are kept.
@@ -37,8 +38,6 @@ const FIRST_RETRY_MS: u64 = 1_000;
 const MAX_RETRY_MS: u64 = 10_000;
 /// The most bytes of a mark of a stream.
 const MAX_MARK: usize = 512;
-/// How long the end of a session may take.
-const TIME_TO_LEAVE: Duration = Duration::from_secs(2);
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
@@ -54,6 +53,8 @@ pub(super) struct HttpPeer {
     protocol: Mutex<Option<McpProtocol>>,
     /// The session that an older server keeps for us.
     session: Mutex<Option<String>>,
+    /// Whether it does not know that session any more.
+    is_gone: AtomicBool,
     next: AtomicU64,
     has_changed: AtomicBool,
 }
@@ -100,6 +101,7 @@ impl HttpPeer {
             vault: Arc::clone(vault),
             protocol: Mutex::default(),
             session: Mutex::default(),
+            is_gone: AtomicBool::new(false),
             next: AtomicU64::new(1),
             has_changed: AtomicBool::new(false),
         })
@@ -115,7 +117,13 @@ impl HttpPeer {
         self.has_changed.swap(false, Ordering::Relaxed)
     }
 
-    /// Sends a request and waits for its answer. Dropping this future closes the connection, by which the server knows.
+    /// Whether it knows nothing of our session any more: a new one is to be made.
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::SeqCst)
+    }
+
+    /// Sends a request and waits for its answer. Dropping this future closes the connection, by which a server of the newest
+    /// revision knows that nobody waits any more; an older one hears it.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -127,16 +135,34 @@ impl HttpPeer {
         sent: &AtomicBool,
     ) -> Result<Value, Unanswered> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut headers = self.header_map().await.map_err(Unanswered::from)?;
-        if self.is_modern() {
-            mirror(&mut headers, method, mirrored);
-        }
-        let body = frame::request(id, method, params);
-        match self.post(headers, body, Some(id), sent).await? {
-            HttpAnswer::Message(outcome) => outcome.map_err(Unanswered::known),
-            HttpAnswer::Nothing => {
-                Err(Unanswered { why: McpFault::Malformed("it has no content".to_owned()), was_sent: true })
+        let mut is_first = true;
+        loop {
+            let mut headers = self.header_map().await.map_err(Unanswered::from)?;
+            let held = self.vault.hold(&self.keys);
+            if self.is_gone() {
+                return Err(Unanswered::unsent(McpFault::SessionGone));
             }
+            if self.is_modern() {
+                mirror(&mut headers, method, mirrored);
+            }
+            // The beginning of a session is not taken back.
+            let hears_of_end = !self.is_modern() && method != "initialize";
+            let mut open = OpenPost { peer: self, headers: hears_of_end.then(|| headers.clone()), id, sent };
+            let posted = self.post(headers, frame::request(id, method, params), Some(id), sent).await;
+            open.headers = None;
+            return match posted {
+                // The secret may have changed since it was read; what was refused has not happened.
+                Err(Unanswered { why: McpFault::NotAuthorised { status: 401, .. }, .. })
+                    if std::mem::take(&mut is_first) && self.vault.renewed(&held).await.unwrap_or(false) =>
+                {
+                    continue;
+                }
+                Err(unanswered) => Err(unanswered),
+                Ok(HttpAnswer::Message(outcome)) => outcome.map_err(Unanswered::after_answer),
+                Ok(HttpAnswer::Nothing) => {
+                    Err(Unanswered { why: McpFault::Malformed("it has no content".to_owned()), was_sent: true })
+                }
+            };
         }
     }
 
@@ -204,10 +230,13 @@ impl HttpPeer {
         };
         let status = response.status();
         if status == StatusCode::NOT_FOUND && had_session {
-            *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.is_gone.store(true, Ordering::SeqCst);
             return Err(Unanswered::unsent(McpFault::SessionGone));
         }
-        if let Some(session) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
+        // The newest revision has no sessions, whatever a server says.
+        if !self.is_modern()
+            && let Some(session) = response.headers().get(SESSION).and_then(|id| id.to_str().ok())
+        {
             let mut held = self.session.lock().unwrap_or_else(PoisonError::into_inner);
             held.get_or_insert_with(|| session.to_owned());
         }
@@ -246,13 +275,18 @@ impl HttpPeer {
             let chunk = response.chunk().await.unwrap_or_default();
             reading.read = reading.read.saturating_add(chunk.as_ref().map_or(0, bytes::Bytes::len));
             if reading.read > MAX_STREAM {
-                return Err(lost(McpFault::TooLarge));
+                return Err(lost(McpFault::TooMuchBefore));
             }
             let (mut answer, mut replies, mut is_large) = (None, Vec::new(), false);
             let mut take = |data: &[u8]| {
                 is_large |= data.len() > MAX_MESSAGE;
                 match frame::read(data) {
-                    Some(Incoming::Answer { id: of, outcome }) if of == id => answer = Some(outcome),
+                    Some(Incoming::Answer { id: of, outcome }) if of == id => {
+                        answer = Some(outcome.map_err(McpFault::Refused));
+                    }
+                    Some(Incoming::Unreadable { id: of, why }) if of == id => {
+                        answer = Some(Err(McpFault::Malformed(why)));
+                    }
                     Some(Incoming::Request { reply }) => replies.push(reply),
                     Some(Incoming::Notification { method }) if method == "notifications/tools/list_changed" => {
                         self.has_changed.store(true, Ordering::Relaxed);
@@ -270,7 +304,7 @@ impl HttpPeer {
                 return Err(lost(McpFault::TooLarge));
             }
             if let Some(outcome) = answer {
-                return Ok(Some(outcome.map_err(McpFault::Refused)));
+                return Ok(Some(outcome));
             }
             for reply in replies {
                 self.send(frame::written(&reply)).await;
@@ -344,6 +378,9 @@ impl Drop for HttpPeer {
     /// An older server keeps a session: it hears that it is over.
     fn drop(&mut self) {
         let (Some(session), Ok(runtime)) = (self.session_id(), tokio::runtime::Handle::try_current()) else { return };
+        if self.is_gone() {
+            return;
+        }
         let Ok(session) = HeaderValue::from_str(&session) else { return };
         let mut request = reqwest::Request::new(Method::DELETE, self.url.clone());
         request.headers_mut().insert(SESSION, sensitive(session));
@@ -351,8 +388,39 @@ impl Drop for HttpPeer {
         if let Some(protocol) = protocol {
             request.headers_mut().insert("mcp-protocol-version", HeaderValue::from_static(protocol.word()));
         }
-        let client = self.client.clone();
-        runtime.spawn(async move { drop(tokio::time::timeout(TIME_TO_LEAVE, client.execute(request)).await) });
+        self.send_behind(&runtime, request);
+    }
+}
+
+/// A request whose answer is waited for. When this is dropped before, an older server hears that nobody waits any more: the end of
+/// a connection says nothing to it.
+struct OpenPost<'a> {
+    peer: &'a HttpPeer,
+    /// The headers that the request was sent with; none once nobody has to hear anything.
+    headers: Option<HeaderMap>,
+    id: u64,
+    sent: &'a AtomicBool,
+}
+
+impl Drop for OpenPost<'_> {
+    fn drop(&mut self) {
+        let Some(headers) = self.headers.take().filter(|_| self.sent.load(Ordering::SeqCst)) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let mut request = reqwest::Request::new(Method::POST, self.peer.url.clone());
+        *request.headers_mut() = headers;
+        *request.body_mut() = Some(frame::cancellation(self.id).into());
+        self.peer.send_behind(&runtime, request);
+    }
+}
+
+impl HttpPeer {
+    /// Sends a request whose answer nobody needs, to the address that was looked at before.
+    fn send_behind(&self, runtime: &tokio::runtime::Handle, request: reqwest::Request) {
+        let (client, leaving) = (self.client.clone(), LeavingServer::new());
+        runtime.spawn(async move {
+            let _ = tokio::time::timeout(TIME_TO_END, client.execute(request)).await;
+            drop(leaving);
+        });
     }
 }
 
@@ -390,6 +458,7 @@ async fn whole(response: Response, id: u64) -> Result<Result<Value, McpFault>, U
         Some(Incoming::Answer { id: of, outcome }) if of == id => Ok(outcome.map_err(McpFault::Refused)),
         other => Err(lost(McpFault::Malformed(match other {
             Some(Incoming::Noise(first)) => first,
+            Some(Incoming::Unreadable { why, .. }) => why,
             _ => "it is not the answer to this request".to_owned(),
         }))),
     }
@@ -400,14 +469,19 @@ async fn refused(response: Response, id: Option<u64>) -> Result<HttpAnswer, Unan
     let status = response.status().as_u16();
     let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|text| text.to_str().ok()).map(frame::quoted);
     let (bytes, _) = bytes(response, MAX_REFUSAL).await.unwrap_or_default();
-    if let Some(Incoming::Answer { id: of, outcome: Err(error) }) = frame::read(&bytes)
-        && Some(of) == id
-    {
+    let error = match frame::read(&bytes) {
+        Some(Incoming::Answer { id: of, outcome: Err(error) }) if Some(of) == id => Some(error),
+        _ => None,
+    };
+    if let Some(error) = error {
+        if status == 401 {
+            let says = Some(challenge.unwrap_or_else(|| error.line()));
+            return Err(Unanswered::known(McpFault::NotAuthorised { status, says }));
+        }
         return Ok(HttpAnswer::Message(Err(McpFault::Refused(error))));
     }
     if matches!(status, 401 | 403) {
-        let detail = challenge.map_or_else(|| format!("http {status}"), |text| format!("http {status}: {text}"));
-        return Err(Unanswered::known(McpFault::NotAuthorised(detail)));
+        return Err(Unanswered::known(McpFault::NotAuthorised { status, says: challenge }));
     }
     let detail = frame::quoted(&String::from_utf8_lossy(&bytes));
     let class = if (300..400).contains(&status) {

@@ -1,11 +1,13 @@
 //! Tools of MCP servers. A server is started at the first call of a run, is shared by the run and those that it calls, and ends
 //! with it. What it says of its tools is only compared with the lock file: the lock decides.
 
+mod broken_message;
 mod drift;
 mod era;
 mod fault;
 mod frame;
 mod http;
+mod leaving;
 mod list;
 mod result;
 mod session;
@@ -14,9 +16,9 @@ mod survey;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
@@ -26,6 +28,7 @@ use self::fault::{McpFault, Unanswered};
 use self::session::{McpReach, McpSession};
 use super::runner::{OpenedRun, RawFault, RawOutcome, ToolRunner, wrong_kind};
 use super::seconds;
+use crate::drive::clock;
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
 use crate::drive::secret::Vault;
@@ -37,14 +40,16 @@ use loopctl_lang::program::mcp::ServedTool;
 use loopctl_lang::program::reference::{Scope, Secrets};
 
 pub use self::drift::{DriftClass, compare as compare_tools};
+pub use self::leaving::servers_ended;
 pub use self::survey::{McpServers, SurveyedServer};
 
 /// How many calls a server gets at once.
 const CALLS_AT_ONCE: usize = 8;
-/// How many servers may be starting at once.
+/// How many processes of one server may be starting at once.
 const STARTS_AT_ONCE: usize = 2;
-/// How often a server is started again for one run.
-const MAX_RESTARTS: u32 = 5;
+/// How often a server is started for one run without an answer to a call between, and how long it is left alone then.
+const MAX_STARTS: u32 = 6;
+const REST: Duration = Duration::from_secs(60);
 /// How much longer a call may be waited for than it takes to end by itself.
 const GRACE: Duration = Duration::from_millis(200);
 
@@ -52,7 +57,8 @@ const GRACE: Duration = Duration::from_millis(200);
 pub(super) struct McpRunner {
     project: Arc<Project>,
     reach: McpReach,
-    starting: Semaphore,
+    /// The starts of each server: one that hangs keeps no other from its start.
+    starting: Mutex<HashMap<String, Arc<Semaphore>>>,
     open: Mutex<OpenRuns>,
 }
 
@@ -69,12 +75,19 @@ struct OpenRuns {
 struct ServerSlot {
     held: AsyncMutex<HeldSession>,
     calls: Semaphore,
+    /// How often it was started since it answered a call.
+    starts: AtomicU32,
+    /// How many of its starts have failed.
+    failures: AtomicU32,
 }
 
 #[derive(Default)]
 struct HeldSession {
     session: Option<Arc<McpSession>>,
-    starts: u32,
+    /// Why the last start failed.
+    failure: Option<McpFault>,
+    /// When the last start began.
+    started: Option<Instant>,
 }
 
 /// A scope without values: what a server gets is the same for all runs.
@@ -101,7 +114,7 @@ impl McpRunner {
             vault: Arc::clone(vault),
             egress: Egress::new(&project.allow),
         };
-        Self { project: Arc::clone(project), reach, starting: Semaphore::new(STARTS_AT_ONCE), open: Mutex::default() }
+        Self { project: Arc::clone(project), reach, starting: Mutex::default(), open: Mutex::default() }
     }
 
     fn runs(&self) -> MutexGuard<'_, OpenRuns> {
@@ -116,29 +129,61 @@ impl McpRunner {
         Arc::clone(servers.1.entry(server.to_owned()).or_insert_with(|| Arc::new(ServerSlot::new())))
     }
 
-    /// The server, started and asked for its tools if it must be. One that does not answer in time is not there.
+    /// The server, started and asked for its tools if it must be. One that does not answer in time is not there. Calls that wait
+    /// for the same start have its outcome.
     async fn session(
         &self,
         slot: &ServerSlot,
         server: &McpServer,
         tool: &ServedTool,
     ) -> Result<Arc<McpSession>, McpFault> {
+        let failures = slot.failures.load(Ordering::SeqCst);
         let mut held = slot.held.lock().await;
         if let Some(session) = held.session.as_ref().filter(|session| !session.has_ended()) {
             return Ok(Arc::clone(session));
         }
+        if let Some(failure) = held.failure.clone().filter(|_| slot.failures.load(Ordering::SeqCst) != failures) {
+            return Err(failure);
+        }
         held.session = None;
-        if held.starts > MAX_RESTARTS {
-            let why = format!("it was started {} times in this run, and ended each time", held.starts);
+        let starts = slot.starts.load(Ordering::SeqCst);
+        if starts >= MAX_STARTS && held.started.is_some_and(|since| clock::elapsed(since) < REST) {
+            let why = format!(
+                "it was started {starts} times and answered no call; it is started again {} after the last time",
+                seconds(REST)
+            );
             return Err(McpFault::NotStarted(why));
         }
-        held.starts = held.starts.saturating_add(1);
-        let starting = self.starting.acquire().await;
-        let connected = self.reach.connect(server, tool.protocol).await;
-        drop(starting);
+        let connected = self.started(&mut held, slot, server, tool).await;
+        if let Err(why) = &connected {
+            held.failure = Some(why.clone());
+            slot.failures.fetch_add(1, Ordering::SeqCst);
+        }
         let session = Arc::new(connected?);
         held.session = Some(Arc::clone(&session));
         Ok(session)
+    }
+
+    async fn started(
+        &self,
+        held: &mut HeldSession,
+        slot: &ServerSlot,
+        server: &McpServer,
+        tool: &ServedTool,
+    ) -> Result<McpSession, McpFault> {
+        let turns = {
+            let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            let turns = starting.entry(tool.server.clone()).or_insert_with(|| Arc::new(Semaphore::new(STARTS_AT_ONCE)));
+            Arc::clone(turns)
+        };
+        let limit = Duration::from_millis(server.start_ms());
+        let Ok(_turn) = tokio::time::timeout(limit, turns.acquire()).await else {
+            let why = format!("{STARTS_AT_ONCE} of it were starting, for other runs, for {}", seconds(limit));
+            return Err(McpFault::NotStarted(why));
+        };
+        slot.starts.fetch_add(1, Ordering::SeqCst);
+        held.started = Some(clock::instant());
+        self.reach.begin(server, Some(tool.protocol)).await
     }
 
     async fn make(&self, tool: &Tool, served: &ServedTool, call: &ToolCall<'_>) -> Result<Value, RawFault> {
@@ -154,7 +199,6 @@ impl McpRunner {
                 Err(Unanswered { why: McpFault::Ended(_) | McpFault::SessionGone, was_sent })
                     if is_first && (tool.idempotent || !was_sent) =>
                 {
-                    slot.held.lock().await.session = None;
                     is_first = false;
                 }
                 Err(unanswered) => return Err(unanswered.raw(&served.server)),
@@ -170,14 +214,8 @@ impl McpRunner {
         served: &ServedTool,
         call: &ToolCall<'_>,
     ) -> Result<Value, Unanswered> {
-        let start = Duration::from_millis(server.start_ms());
-        let connected = tokio::time::timeout(start, self.session(slot, server, served)).await;
-        let session = connected
-            .unwrap_or_else(|_| {
-                Err(McpFault::NotStarted(format!("it did not list its tools within {}", seconds(start))))
-            })
-            .map_err(Unanswered::unsent)?;
-        let sent = AtomicBool::new(false);
+        let session = self.session(slot, server, served).await.map_err(Unanswered::unsent)?;
+        let (sent, mark) = (AtomicBool::new(false), session.mark());
         let made = tokio::time::timeout(call.deadline, async {
             let _turn = slot.calls.acquire().await;
             let now = session.tool_now(&served.name).await.map_err(Unanswered::unsent)?;
@@ -185,19 +223,25 @@ impl McpRunner {
             let mirrored = http::mirrored(&served.name, &served.headers, call.input);
             session.call(&served.name, call.input, &mirrored, &sent).await
         });
-        match made.await {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                let late = McpFault::Late { after: seconds(call.deadline), noise: session.noise() };
-                Err(Unanswered { why: late, was_sent: sent.load(Ordering::SeqCst) })
-            }
+        let outcome = made.await.unwrap_or_else(|_| {
+            let was_sent = sent.load(Ordering::SeqCst);
+            Err(Unanswered { why: session.late(mark, call.deadline), was_sent })
+        });
+        if matches!(outcome, Ok(_) | Err(Unanswered { why: McpFault::Refused(_), .. })) {
+            slot.starts.store(0, Ordering::SeqCst);
         }
+        outcome
     }
 }
 
 impl ServerSlot {
     fn new() -> Self {
-        Self { held: AsyncMutex::default(), calls: Semaphore::new(CALLS_AT_ONCE) }
+        Self {
+            held: AsyncMutex::default(),
+            calls: Semaphore::new(CALLS_AT_ONCE),
+            starts: AtomicU32::new(0),
+            failures: AtomicU32::new(0),
+        }
     }
 }
 
@@ -237,10 +281,10 @@ impl ToolRunner for McpRunner {
 
     fn waiting(&self, tool: &Tool) -> Duration {
         let server = tool.served().and_then(|served| self.project.mcp.get(&served.server));
-        // It may be started twice.
+        // It may be started twice, and wait for each start as long as that may take.
         server.map_or(Duration::ZERO, |server| {
             let start = Duration::from_millis(server.start_ms());
-            start.saturating_mul(2).saturating_add(Duration::from_millis(tool.timeout_ms)).saturating_add(GRACE)
+            start.saturating_mul(4).saturating_add(Duration::from_millis(tool.timeout_ms)).saturating_add(GRACE)
         })
     }
 

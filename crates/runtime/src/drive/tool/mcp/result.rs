@@ -46,10 +46,11 @@ fn says_the_same(parts: &[String], structure: &Value) -> bool {
         [] => true,
         [text] => {
             let said = serde_json::from_str::<Value>(text).ok();
-            // A tool that gives one text gives it as `result` too.
+            // A tool that gives one value, or one text, gives it as the one member of an object too.
             let inner =
                 structure.as_object().filter(|members| members.len() == 1).and_then(|members| members.values().next());
-            said.as_ref() == Some(structure) || inner.and_then(Value::as_str) == Some(text)
+            let is_inner = |inner: &Value| inner.as_str() == Some(text) || said.as_ref() == Some(inner);
+            said.as_ref() == Some(structure) || inner.is_some_and(is_inner)
         }
         _ => false,
     }
@@ -118,6 +119,9 @@ mod tests {
         assert_eq!(given(&same), json!({"n": 1}));
         let result = json!({"content": [{"type": "text", "text": "hi"}], "structuredContent": {"content": "hi"}});
         assert_eq!(given(&result), json!({"content": "hi"}));
+        let listed =
+            json!({"content": [{"type": "text", "text": "[{\"n\": 1}]"}], "structuredContent": {"all": [{"n": 1}]}});
+        assert_eq!(given(&listed), json!({"all": [{"n": 1}]}));
         let other = json!({"content": [{"type": "text", "text": "one"}], "structuredContent": {"n": 1}});
         assert_eq!(given(&other), json!({"structuredContent": {"n": 1}, "text": "one"}));
         assert_eq!(given(&json!({"content": []})), json!({"status": "ok"}));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -14,7 +14,8 @@ use super::fault::{McpFault, Unanswered};
 use super::frame;
 use super::http::{HttpPeer, MirroredHeaders};
 use super::list::ToolList;
-use super::stdio::StdioPeer;
+use super::stdio::{SeenOfServer, ServerMark, StdioPeer};
+use super::{no_values, seconds};
 use crate::drive::egress::Egress;
 use crate::drive::secret::Vault;
 use crate::drive::tool::command::{ServerProcess, ServerProgram};
@@ -49,9 +50,31 @@ enum McpPeer {
     Http(Box<HttpPeer>),
 }
 
+/// The program that was started last, so that a start that takes too long says what that wrote.
+#[derive(Default)]
+struct StartedPeer(Mutex<Option<Arc<SeenOfServer>>>);
+
+impl StartedPeer {
+    fn late(&self, limit: Duration) -> McpFault {
+        let mut detail = format!("it did not list its tools within {}", seconds(limit));
+        if let Some(seen) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            if let Some(noise) = seen.noise_since(ServerMark::default()) {
+                detail.push_str("\nit wrote something that is no message: ");
+                detail.push_str(&noise);
+            }
+            let stderr = seen.stderr_text();
+            if !stderr.is_empty() {
+                detail.push('\n');
+                detail.push_str(&stderr);
+            }
+        }
+        McpFault::NotStarted(detail)
+    }
+}
+
 impl McpReach {
     /// Starts a server, or makes the connection to it.
-    async fn peer(&self, server: &McpServer) -> Result<McpPeer, McpFault> {
+    async fn peer(&self, server: &McpServer, started: &StartedPeer) -> Result<McpPeer, McpFault> {
         let Some(program) = &server.command else {
             let peer = HttpPeer::new(server, &self.egress, &self.vault)?;
             return Ok(McpPeer::Http(Box::new(peer)));
@@ -62,16 +85,18 @@ impl McpReach {
         self.vault.freshen(&keys).await.map_err(not_started)?;
         let env = self.environment(server)?;
         let program = ServerProgram { program, args: &server.args, cwd: server.cwd.as_deref(), env };
-        let started = ServerProcess::start(program, &self.allow.commands, &self.root).await;
-        let (process, streams) = started.map_err(|fault| not_started(format!("{}: {}", fault.class, fault.detail)))?;
-        Ok(McpPeer::Stdio(StdioPeer::new(process, streams)))
+        let process = ServerProcess::start(program, &self.allow.commands, &self.root).await;
+        let (process, streams) = process.map_err(|fault| not_started(format!("{}: {}", fault.class, fault.detail)))?;
+        let peer = StdioPeer::new(process, streams);
+        *started.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(peer.seen());
+        Ok(McpPeer::Stdio(peer))
     }
 
     /// What a server gets beside the variables that each has.
     fn environment(&self, server: &McpServer) -> Result<BTreeMap<String, String>, McpFault> {
         let texts = sent_texts(&server.env).map_err(McpFault::NotStarted)?;
         let secrets: &dyn Secrets = &*self.vault;
-        let scope = super::no_values(secrets);
+        let scope = no_values(secrets);
         let rendered = |(name, text): (String, loopctl_lang::program::template::Template)| {
             let text = text.render(&scope).map_err(|why| McpFault::NotStarted(why.0))?;
             Ok((name, text))
@@ -79,12 +104,34 @@ impl McpReach {
         texts.into_iter().map(rendered).collect()
     }
 
-    /// Speaks to a server in the revision that is locked, and has it list its tools.
+    /// Begins to speak to a server, in its time: in the revision that is locked, or in that which it is found to speak.
     ///
     /// # Errors
     /// When it can't be started, does not speak the revision, or lists no tools.
-    pub(super) async fn connect(&self, server: &McpServer, protocol: McpProtocol) -> Result<McpSession, McpFault> {
-        let peer = self.peer(server).await?;
+    pub(super) async fn begin(
+        &self,
+        server: &McpServer,
+        protocol: Option<McpProtocol>,
+    ) -> Result<McpSession, McpFault> {
+        let limit = Duration::from_millis(server.start_ms());
+        let started = StartedPeer::default();
+        let connected = tokio::time::timeout(limit, async {
+            match protocol {
+                Some(protocol) => self.connect(server, protocol, &started).await,
+                None => self.find_out(server, &started).await,
+            }
+        });
+        connected.await.unwrap_or_else(|_| Err(started.late(limit)))
+    }
+
+    /// Speaks to a server in a revision, and has it list its tools.
+    async fn connect(
+        &self,
+        server: &McpServer,
+        protocol: McpProtocol,
+        started: &StartedPeer,
+    ) -> Result<McpSession, McpFault> {
+        let peer = self.peer(server, started).await?;
         let began = peer.begin(protocol).await;
         let (spoken, facts) = began.map_err(of_start)?;
         if spoken != protocol {
@@ -96,15 +143,12 @@ impl McpReach {
 
     /// The same for a server that is not known yet: the shape of its answer to `server/discover` says how it is spoken to, because
     /// some name a revision and speak another.
-    ///
-    /// # Errors
-    /// As [`Self::connect`].
-    pub(super) async fn find_out(&self, server: &McpServer) -> Result<McpSession, McpFault> {
+    async fn find_out(&self, server: &McpServer, started: &StartedPeer) -> Result<McpSession, McpFault> {
         if let Some(protocol) = server.protocol {
-            return self.connect(server, protocol).await;
+            return self.connect(server, protocol, started).await;
         }
         let mut note = None;
-        let peer = self.peer(server).await?;
+        let peer = self.peer(server, started).await?;
         match peer.probe(Duration::from_millis(server.start_ms() / SHARE_OF_PROBE)).await {
             Probed::Newest(protocol, facts) => {
                 peer.speaks(protocol);
@@ -125,7 +169,7 @@ impl McpReach {
             Probed::Older => {}
         }
         // A server that was asked what it does not know may be in any state.
-        let peer = self.peer(server).await?;
+        let peer = self.peer(server, started).await?;
         let began = peer.begin(McpProtocol::November2025).await;
         let (protocol, facts) = began.map_err(of_start)?;
         McpSession::listed(peer, protocol, note, facts).await
@@ -238,7 +282,7 @@ impl McpSession {
             }
             let (sent, params) = (AtomicBool::new(false), era::params(self.protocol, params));
             let page = self.peer.ask("tools/list", &params, &MirroredHeaders::default(), &sent).await;
-            cursor = list.take(&page.map_err(|unanswered| unanswered.why)?)?;
+            cursor = list.take(&page.map_err(|unanswered| unanswered.why)?, self.protocol)?;
             if cursor.is_none() {
                 if self.protocol.is_modern() && matches!(self.peer, McpPeer::Http(_)) {
                     list.leave_out_unmirrored();
@@ -289,15 +333,31 @@ impl McpSession {
     pub(super) fn has_ended(&self) -> bool {
         match &self.peer {
             McpPeer::Stdio(peer) => peer.has_ended(),
-            McpPeer::Http(_) => false,
+            McpPeer::Http(peer) => peer.is_gone(),
         }
     }
 
-    /// What it wrote that is no message.
-    pub(super) fn noise(&self) -> Option<String> {
+    /// What it has said up to now.
+    pub(super) fn mark(&self) -> ServerMark {
         match &self.peer {
-            McpPeer::Stdio(peer) => peer.noise(),
+            McpPeer::Stdio(peer) => peer.mark(),
+            McpPeer::Http(_) => ServerMark::default(),
+        }
+    }
+
+    /// What it wrote since a mark that is no message.
+    pub(super) fn noise_since(&self, mark: ServerMark) -> Option<String> {
+        match &self.peer {
+            McpPeer::Stdio(peer) => peer.seen().noise_since(mark),
             McpPeer::Http(_) => None,
         }
+    }
+
+    /// A call that began at a mark is given up: why.
+    pub(super) fn late(&self, since: ServerMark, after: Duration) -> McpFault {
+        if let McpPeer::Stdio(peer) = &self.peer {
+            peer.is_late(since);
+        }
+        McpFault::Late { after: seconds(after), noise: self.noise_since(since) }
     }
 }

@@ -5,26 +5,25 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::ChildStdin;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::fault::{McpFault, Unanswered};
 use super::frame::{self, Incoming, MAX_MESSAGE};
+use super::leaving::{LeavingServer, TIME_AFTER_ASKED, TIME_TO_END};
 use crate::drive::tool::command::{ServerProcess, ServerStreams};
 
 /// How many messages may wait to be written.
 const QUEUED: usize = 64;
-/// How long a server may take to end after its input was closed.
-const TIME_TO_END: Duration = Duration::from_secs(2);
 /// How long the rest of its output is read after its end.
 const DRAIN: Duration = Duration::from_millis(500);
 /// How many lines may be no messages: one that writes without end is no server.
 const MAX_NOISE: usize = 10_000;
 /// What is kept of its error output: lines, and bytes of each.
 const STDERR_LINES: usize = 20;
-const STDERR_LINE_BYTES: u64 = 500;
+const STDERR_LINE_BYTES: usize = 500;
 
 /// A message is waiting, is being written, or was taken back before.
 const WAITING: u8 = 0;
@@ -35,7 +34,7 @@ const TAKEN_BACK: u8 = 2;
 pub(super) struct StdioPeer {
     seen: Arc<SeenOfServer>,
     outgoing: mpsc::Sender<OutgoingLine>,
-    closing: Arc<Notify>,
+    closing: Option<oneshot::Sender<LeavingServer>>,
     next: AtomicU64,
 }
 
@@ -47,16 +46,43 @@ struct OutgoingLine {
 
 /// What is known of a server that runs.
 #[derive(Default)]
-struct SeenOfServer {
+pub(super) struct SeenOfServer {
     /// Who waits for the answer to a request.
     waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, McpFault>>>>,
     /// Why it answers no more.
     closed: Mutex<Option<McpFault>>,
-    /// How much it wrote that is no message, and the first of it.
-    noise: Mutex<(usize, Option<String>)>,
-    stderr: Mutex<VecDeque<String>>,
+    noise: Mutex<ServerNoise>,
+    stderr: Mutex<ErrorOutput>,
+    /// How many messages it sent.
+    messages: AtomicU64,
+    /// How many these were when a call was given up last.
+    messages_when_late: Mutex<Option<u64>>,
     /// Whether it said that its list of tools is another one now.
     has_changed: AtomicBool,
+}
+
+/// What a server wrote that is no message: how many lines, the first and the last.
+#[derive(Default)]
+struct ServerNoise {
+    lines: usize,
+    first: String,
+    last: String,
+}
+
+/// The last lines of the error output, and whether the last one is not at its end yet: a question waits there.
+#[derive(Default)]
+struct ErrorOutput {
+    lines: VecDeque<String>,
+    is_open: bool,
+}
+
+/// What a server had said when a call began.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ServerMark {
+    noise: usize,
+    messages: u64,
+    /// Whether it had been silent since another call was given up.
+    is_silent: bool,
 }
 
 impl StdioPeer {
@@ -65,12 +91,12 @@ impl StdioPeer {
         let ServerStreams { stdin, stdout, stderr } = streams;
         let seen = Arc::new(SeenOfServer::default());
         let (outgoing, lines) = mpsc::channel(QUEUED);
-        let closing = Arc::new(Notify::new());
+        let (closing, closed) = oneshot::channel();
         tokio::spawn(write(stdin, lines, Arc::clone(&seen)));
         let reader = tokio::spawn(read(stdout, Arc::clone(&seen), outgoing.downgrade()));
         tokio::spawn(keep_errors(stderr, Arc::clone(&seen)));
-        tokio::spawn(attend(process, reader, Arc::clone(&seen), Arc::clone(&closing)));
-        Self { seen, outgoing, closing, next: AtomicU64::new(1) }
+        tokio::spawn(attend(process, reader, Arc::clone(&seen), closed));
+        Self { seen, outgoing, closing: Some(closing), next: AtomicU64::new(1) }
     }
 
     /// Sends a request and waits for its answer. When this future is dropped, the server hears that nobody waits any more.
@@ -88,7 +114,9 @@ impl StdioPeer {
             self.seen.waiting().insert(id, answer);
         }
         let state = Arc::new(AtomicU8::new(WAITING));
-        let mut open = OpenRequest { peer: self, id, state: Arc::clone(&state), sent, is_answered: false };
+        let is_cancelled = method != "initialize";
+        let mut open =
+            OpenRequest { peer: self, id, state: Arc::clone(&state), sent, is_cancelled, is_answered: false };
         let line = OutgoingLine { line: frame::request(id, method, params), state };
         if self.outgoing.send(line).await.is_err() {
             open.is_answered = true;
@@ -108,13 +136,29 @@ impl StdioPeer {
         let _ = self.outgoing.send(OutgoingLine { line: frame::notification(method, params), state }).await;
     }
 
-    /// What it wrote that is no message.
-    pub(super) fn noise(&self) -> Option<String> {
-        let noise = self.seen.noise.lock().unwrap_or_else(PoisonError::into_inner);
-        noise.1.as_ref().map(|first| match noise.0 {
-            1 => first.clone(),
-            lines => format!("{first} ({lines} lines)"),
-        })
+    /// What is known of it, also after its end.
+    pub(super) fn seen(&self) -> Arc<SeenOfServer> {
+        Arc::clone(&self.seen)
+    }
+
+    /// What it has said up to now.
+    pub(super) fn mark(&self) -> ServerMark {
+        let messages = self.seen.messages.load(Ordering::SeqCst);
+        let when_late = *self.seen.messages_when_late.lock().unwrap_or_else(PoisonError::into_inner);
+        ServerMark { noise: self.seen.noise().lines, messages, is_silent: when_late == Some(messages) }
+    }
+
+    /// A call that began at a mark is given up. A server that has sent nothing since an earlier call was given up does not hear
+    /// us: it is left. One that works on something answers in between.
+    pub(super) fn is_late(&self, since: ServerMark) {
+        let messages = self.seen.messages.load(Ordering::SeqCst);
+        if since.is_silent && since.messages == messages {
+            return self.seen.close(McpFault::Ended("it answered nothing since an earlier call".to_owned()));
+        }
+        *self.seen.messages_when_late.lock().unwrap_or_else(PoisonError::into_inner) = Some(messages);
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let line = frame::request(id, "ping", &Value::Object(serde_json::Map::new()));
+        let _ = self.outgoing.try_send(OutgoingLine { line, state: Arc::new(AtomicU8::new(WAITING)) });
     }
 
     /// Whether it answers no more.
@@ -130,7 +174,8 @@ impl StdioPeer {
 
 impl Drop for StdioPeer {
     fn drop(&mut self) {
-        self.closing.notify_one();
+        // One that has ended already hears nothing.
+        let _ = self.closing.take().map(|closing| closing.send(LeavingServer::new()));
     }
 }
 
@@ -141,6 +186,8 @@ struct OpenRequest<'a> {
     state: Arc<AtomicU8>,
     /// Set when the request leaves us without an answer.
     sent: &'a AtomicBool,
+    /// Whether the server hears when nobody waits any more: the beginning of a session is not taken back.
+    is_cancelled: bool,
     is_answered: bool,
 }
 
@@ -157,11 +204,10 @@ impl OpenRequest<'_> {
 impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
         self.peer.seen.waiting().remove(&self.id);
-        if self.is_answered || !self.was_sent() {
+        if self.is_answered || !self.was_sent() || !self.is_cancelled {
             return;
         }
-        let params = json!({ "requestId": self.id, "reason": "nobody waits for it any more" });
-        let line = frame::notification("notifications/cancelled", &params);
+        let line = frame::cancellation(self.id);
         let _ = self.peer.outgoing.try_send(OutgoingLine { line, state: Arc::new(AtomicU8::new(WAITING)) });
     }
 }
@@ -187,37 +233,62 @@ impl SeenOfServer {
         }
     }
 
-    fn is_noise(&self, first: String) {
-        let lines = self.count_noise(first);
+    fn noise(&self) -> MutexGuard<'_, ServerNoise> {
+        self.noise.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_noise(&self, line: String) {
+        let lines = self.count_noise(line);
         if lines > MAX_NOISE {
             self.close(McpFault::Malformed(format!("it wrote more than {MAX_NOISE} lines that are no messages")));
         }
     }
 
     /// How many lines it wrote that are no messages.
-    fn count_noise(&self, first: String) -> usize {
-        let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
-        noise.0 = noise.0.saturating_add(1);
-        if noise.1.is_none() {
-            tracing::warn!("an MCP server writes what is no message: {first}");
-            noise.1 = Some(first);
+    fn count_noise(&self, line: String) -> usize {
+        let mut noise = self.noise();
+        if noise.lines == 0 {
+            tracing::warn!("an MCP server writes what is no message: {line}");
+            noise.first.clone_from(&line);
         }
-        noise.0
+        noise.lines = noise.lines.saturating_add(1);
+        noise.last = line;
+        noise.lines
     }
 
-    fn stderr_text(&self) -> String {
-        let lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().cloned().collect::<Vec<_>>().join("\n")
+    /// What it wrote since a mark that is no message.
+    pub(super) fn noise_since(&self, mark: ServerMark) -> Option<String> {
+        let noise = self.noise();
+        let shown = if mark.noise == 0 { &noise.first } else { &noise.last };
+        match noise.lines.saturating_sub(mark.noise) {
+            0 => None,
+            1 => Some(shown.clone()),
+            lines => Some(format!("{shown} ({lines} lines)")),
+        }
+    }
+
+    /// The end of its error output.
+    pub(super) fn stderr_text(&self) -> String {
+        let output = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        output.lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
     }
 
     /// Takes a line of the server. Returns the reply to a request.
     fn take(&self, line: &[u8]) -> Option<Value> {
-        match frame::read(line)? {
+        let incoming = frame::read(line)?;
+        if !matches!(incoming, Incoming::Noise(_)) {
+            self.messages.fetch_add(1, Ordering::SeqCst);
+        }
+        match incoming {
             Incoming::Answer { id, outcome } => match self.waiting().remove(&id) {
                 Some(waiting) => drop(waiting.send(outcome.map_err(McpFault::Refused))),
                 // It may be the answer to one that nobody waits for any more.
                 None => tracing::debug!(id, "an MCP server answers what was not asked, or is not waited for"),
             },
+            Incoming::Unreadable { id, why } => {
+                let waiting = self.waiting().remove(&id);
+                drop(waiting.map(|waiting| waiting.send(Err(McpFault::Malformed(why)))));
+            }
             Incoming::Request { reply } => return Some(reply),
             Incoming::Notification { method } => {
                 if method == "notifications/tools/list_changed" {
@@ -275,18 +346,35 @@ async fn read(stdout: impl AsyncRead + Unpin, seen: Arc<SeenOfServer>, replies: 
 /// Keeps the last lines of the error output.
 async fn keep_errors(stderr: impl AsyncRead + Unpin, seen: Arc<SeenOfServer>) {
     let mut stderr = BufReader::new(stderr);
-    let mut line = Vec::new();
     loop {
-        line.clear();
-        match (&mut stderr).take(STDERR_LINE_BYTES).read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
+        let length = match stderr.fill_buf().await {
+            Ok([]) | Err(_) => return,
+            Ok(bytes) => {
+                seen.stderr.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+                bytes.len()
+            }
+        };
+        stderr.consume(length);
+    }
+}
+
+impl ErrorOutput {
+    /// Takes a piece, whose last line may not be at its end.
+    fn push(&mut self, piece: &[u8]) {
+        for line in piece.split_inclusive(|byte| *byte == b'\n') {
+            let text = String::from_utf8_lossy(line);
+            match self.lines.back_mut().filter(|_| self.is_open) {
+                Some(last) => last.push_str(&text),
+                None => self.lines.push_back(text.into_owned()),
+            }
+            if let Some(last) = self.lines.back_mut() {
+                last.truncate(last.floor_char_boundary(STDERR_LINE_BYTES));
+            }
+            if self.lines.len() > STDERR_LINES {
+                self.lines.pop_front();
+            }
+            self.is_open = !line.ends_with(b"\n");
         }
-        let mut lines = seen.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() >= STDERR_LINES {
-            lines.pop_front();
-        }
-        lines.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
     }
 }
 
@@ -295,7 +383,7 @@ async fn attend(
     mut process: ServerProcess,
     mut reader: tokio::task::JoinHandle<()>,
     seen: Arc<SeenOfServer>,
-    closing: Arc<Notify>,
+    closing: oneshot::Receiver<LeavingServer>,
 ) {
     let how = tokio::select! {
         how = process.wait() => how,
@@ -304,11 +392,14 @@ async fn attend(
             let ended = tokio::time::timeout(DRAIN, process.wait()).await;
             ended.unwrap_or_else(|_| "it closed its output".to_owned())
         }
-        () = closing.notified() => {
-            // Its input is closed: it may end by itself.
-            let _ = tokio::time::timeout(TIME_TO_END, process.wait()).await;
+        leaving = closing => {
+            // Its input is closed: it may end by itself, and is asked to before it is killed.
+            if tokio::time::timeout(TIME_TO_END, process.wait()).await.is_err() {
+                process.terminate();
+                let _ = tokio::time::timeout(TIME_AFTER_ASKED, process.wait()).await;
+            }
             process.kill();
-            return;
+            return drop(leaving);
         }
     };
     // Processes that it left running would hold the pipes open.

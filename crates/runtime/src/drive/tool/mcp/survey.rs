@@ -9,13 +9,14 @@ use serde_json::Value;
 
 use super::fault::{McpFault, Unanswered};
 use super::session::{McpReach, McpSession};
-use super::{http, result, seconds};
+use super::stdio::ServerMark;
+use super::{DriftClass, compare_tools, http, result};
 use crate::drive::egress::Egress;
 use crate::drive::secret::Vault;
 use crate::drive::tool::command::AllowedPrograms;
-use loopctl_engine::event::ToolFault;
+use loopctl_engine::event::{MAY_HAVE_HAPPENED, ToolFault};
 use loopctl_lang::language::Project;
-use loopctl_lang::language::mcp::{LockedServer, LockedTool, McpProtocol, McpServer};
+use loopctl_lang::language::mcp::{LockedServer, LockedTool, McpProtocol, McpServer, OnDrift};
 use loopctl_lang::program::mcp::ServedTool;
 
 /// The servers of a project.
@@ -69,7 +70,7 @@ impl McpServers {
             return Err(ToolFault::new(format!("server {name}: what it says of itself holds a secret"), detail));
         }
         let left_out = list.left_out.iter().map(|why| vault.scrub_cut(why.clone())).collect();
-        Ok(SurveyedServer { server: surveyed, left_out, noise: session.noise().map(|noise| vault.scrub_cut(noise)) })
+        Ok(SurveyedServer { server: surveyed, left_out, noise: session.noise_since(ServerMark::default()).map(|noise| vault.scrub_cut(noise)) })
     }
 
     /// Where the texts of a server hold a secret. How it is reached is the project's, and names secrets only.
@@ -96,20 +97,34 @@ impl McpServers {
     pub async fn call(&self, name: &str, tool: &str, input: &Value, locked: &LockedServer) -> Result<Value, ToolFault> {
         let server = self.server(name)?;
         let session = self.session(name, server, Some(locked.protocol)).await?;
-        let schema = locked.tools.get(tool).map(|tool| &tool.input_schema);
-        let headers = schema.and_then(|schema| ServedTool::headers_of(schema).ok()).unwrap_or_default();
+        let known = locked.tools.get(tool);
+        let headers = known
+            .map(|tool| &tool.input_schema)
+            .and_then(|schema| ServedTool::headers_of(schema).ok())
+            .unwrap_or_default();
         let (sent, mirrored) = (AtomicBool::new(false), http::mirrored(tool, &headers, input));
+        let mark = session.mark();
         let limit = Duration::from_millis(server.call_ms());
-        let called = tokio::time::timeout(limit, session.call(tool, input, &mirrored, &sent)).await;
-        let answer = called.unwrap_or_else(|_| {
-            let late = McpFault::Late { after: seconds(limit), noise: session.noise() };
-            Err(Unanswered { why: late, was_sent: sent.load(Ordering::SeqCst) })
+        let called = tokio::time::timeout(limit, async {
+            let now = session.tool_now(tool).await.map_err(Unanswered::unsent)?;
+            if let Some(known) = known.filter(|_| server.on_drift == OnDrift::Refuse) {
+                refuse_changed(known, now.as_ref()).map_err(Unanswered::unsent)?;
+            }
+            session.call(tool, input, &mirrored, &sent).await
+        });
+        let answer = called.await.unwrap_or_else(|_| {
+            let was_sent = sent.load(Ordering::SeqCst);
+            Err(Unanswered { why: session.late(mark, limit), was_sent })
         });
         let read = answer.map_err(|unanswered| unanswered.raw(name));
         let read = read.and_then(|answer| result::read(name, tool, &answer));
         read.map(|value| self.reach.vault.scrub_value(value)).map_err(|raw| {
             let answer = raw.answer.map(|answer| answer.to_string()).unwrap_or_default();
-            self.scrubbed(ToolFault { answer, ..raw.fault })
+            let mut fault = ToolFault { answer, ..raw.fault };
+            if raw.is_uncertain {
+                fault.class.push_str(MAY_HAVE_HAPPENED);
+            }
+            self.scrubbed(fault)
         })
     }
 
@@ -124,16 +139,7 @@ impl McpServers {
         server: &McpServer,
         protocol: Option<McpProtocol>,
     ) -> Result<McpSession, ToolFault> {
-        let limit = Duration::from_millis(server.start_ms());
-        let connected = tokio::time::timeout(limit, async {
-            match protocol {
-                Some(protocol) => self.reach.connect(server, protocol).await,
-                None => self.reach.find_out(server).await,
-            }
-        });
-        let late = || McpFault::NotStarted(format!("it did not list its tools within {}", seconds(limit)));
-        let session = connected.await.unwrap_or_else(|_| Err(late()));
-        session.map_err(|why| {
+        self.reach.begin(server, protocol).await.map_err(|why| {
             let (class, detail) = why.words(name, false);
             self.scrubbed(ToolFault::new(class, detail))
         })
@@ -144,4 +150,13 @@ impl McpServers {
         let (class, detail) = (vault.scrub(fault.class), vault.scrub_cut(fault.detail));
         ToolFault { class, detail, answer: vault.scrub_cut(fault.answer) }
     }
+}
+
+/// Refuses a call by a schema that is not the server's any more.
+fn refuse_changed(locked: &LockedTool, now: Option<&LockedTool>) -> Result<(), McpFault> {
+    let drift = compare_tools(locked, now);
+    if !drift.iter().any(|class| class.stops_calls()) {
+        return Ok(());
+    }
+    Err(McpFault::Changed(drift.into_iter().map(DriftClass::word).collect::<Vec<_>>().join(", ")))
 }
