@@ -172,7 +172,8 @@ fn a_copy_that_is_refused_changes_neither_store() {
             crate::common::wait_poll_interval();
         }
         // An older version has it open: opening it would migrate it.
-        let older = "DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits; ALTER TABLE runs DROP COLUMN tokens; ALTER TABLE runs DROP COLUMN cost_usd; ALTER TABLE runs DROP COLUMN error;
+        let older = "DROP INDEX runs_by_line; ALTER TABLE runs DROP COLUMN line; ALTER TABLE runs DROP COLUMN line_limit; \
+            ALTER TABLE runs DROP COLUMN line_rule; ALTER TABLE runs DROP COLUMN place; DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits; ALTER TABLE runs DROP COLUMN tokens; ALTER TABLE runs DROP COLUMN cost_usd; ALTER TABLE runs DROP COLUMN error;
             ALTER TABLE runs DROP COLUMN question; ALTER TABLE runs DROP COLUMN search_text; ALTER TABLE drivers DROP COLUMN address; ALTER TABLE runs DROP COLUMN title;
             DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key; PRAGMA user_version = 11;";
         let store = rusqlite::Connection::open(place.path().join("old.db")).unwrap();

@@ -12,11 +12,11 @@ schema_of_read="{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"$kind_
 described=Reads
 [ "$how" = reworded ] && described='Reads, it says now'
 [ "$how" = repeats ] && described="With $TOKEN it reads"
-hints='"readOnlyHint":true'
-[ "$how" = destroys ] && hints='"destructiveHint":true'
+hints=''
+[ "$how" = destroys ] && hints=',"annotations":{"destructiveHint":true}'
 tool() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object"}}' "$1" "$1"; }
 hinted() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object"},"annotations":{"%s":true}}' "$1" "$1" "$2"; }
-read_tool="{\"name\":\"read\",\"description\":\"$described a note.\",\"inputSchema\":$schema_of_read,\"annotations\":{$hints}}"
+read_tool="{\"name\":\"read\",\"description\":\"$described a note.\",\"inputSchema\":$schema_of_read$hints}"
 
 printf '%s\n' "$$" >> starts.txt
 tr '\0' '\n' < "/proc/$$/environ" > environ.txt 2> /dev/null
@@ -58,7 +58,7 @@ while IFS= read -r line; do
         *)
           case $line in
             *'"cursor":"2"'*)
-              gives "{\"tools\":[$(tool numbers),$(tool twice),$(tool asks),$(tool refuses),$(tool errs),$(tool odd),$(tool large),$(tool dies),$(tool sleeps),$(tool questions),$(tool floods),$(hinted flaky idempotentHint),$(hinted wipes destructiveHint),$(tool nan),$(tool half),$(hinted once readOnlyHint)]}" ;;
+              gives "{\"tools\":[$(hinted numbers readOnlyHint),$(tool twice),$(tool asks),$(tool refuses),$(tool errs),$(tool odd),$(tool large),$(tool dies),$(tool sleeps),$(tool questions),$(tool floods),$(hinted flaky idempotentHint),$(hinted wipes destructiveHint),$(tool nan),$(tool half),$(hinted once readOnlyHint)]}" ;;
             *) gives "{\"tools\":[$read_tool,{\"name\":\"bad\",\"inputSchema\":null}],\"nextCursor\":\"2\"}" ;;
           esac ;;
       esac ;;

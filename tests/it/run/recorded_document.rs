@@ -122,7 +122,8 @@ fn older(connection: &Connection) {
     let mut event: Value = serde_json::from_str(&event).expect("JSON");
     event["what"]["started"].as_object_mut().expect("an object").remove("documents_sha256").expect("it is there");
     put_first(connection, &event.to_string());
-    let later = "DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits; ALTER TABLE runs DROP COLUMN tokens; ALTER TABLE runs DROP COLUMN cost_usd; ALTER TABLE runs DROP COLUMN error; \
+    let later = "DROP INDEX runs_by_line; ALTER TABLE runs DROP COLUMN line; ALTER TABLE runs DROP COLUMN line_limit; \
+         ALTER TABLE runs DROP COLUMN line_rule; ALTER TABLE runs DROP COLUMN place; DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits; ALTER TABLE runs DROP COLUMN tokens; ALTER TABLE runs DROP COLUMN cost_usd; ALTER TABLE runs DROP COLUMN error; \
          ALTER TABLE runs DROP COLUMN question; ALTER TABLE runs DROP COLUMN search_text; ALTER TABLE drivers DROP COLUMN address; ALTER TABLE runs DROP COLUMN title; \
          DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key; DROP TABLE scheduled_runs; DROP TABLE schedules; DROP INDEX runs_by_waiting; \
          ALTER TABLE runs DROP COLUMN waits_since_ms; ALTER TABLE runs DROP COLUMN cancel_by; ALTER TABLE drivers DROP COLUMN process;";

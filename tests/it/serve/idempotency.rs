@@ -164,7 +164,8 @@ fn a_run_that_an_older_version_started_is_found_by_its_key() {
         let store = rusqlite::Connection::open(place.path().join(".loopctl/runs.db")).expect("a store");
         // The id was of the key alone, and the identity of the documents too.
         let identity = "0123456789abcdef0123456789abcdef";
-        let tables = "DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits; ALTER TABLE runs DROP COLUMN tokens; ALTER TABLE runs DROP COLUMN cost_usd; ALTER TABLE runs DROP COLUMN error;
+        let tables = "DROP INDEX runs_by_line; ALTER TABLE runs DROP COLUMN line; ALTER TABLE runs DROP COLUMN line_limit; \
+            ALTER TABLE runs DROP COLUMN line_rule; ALTER TABLE runs DROP COLUMN place; DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits; ALTER TABLE runs DROP COLUMN tokens; ALTER TABLE runs DROP COLUMN cost_usd; ALTER TABLE runs DROP COLUMN error;
             ALTER TABLE runs DROP COLUMN question; ALTER TABLE runs DROP COLUMN search_text; ALTER TABLE drivers DROP COLUMN address; ALTER TABLE runs DROP COLUMN title;
             DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key; PRAGMA user_version = 11";
         store.execute_batch(tables).expect("they are those of the older version");

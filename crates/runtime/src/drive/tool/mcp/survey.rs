@@ -70,7 +70,11 @@ impl McpServers {
             return Err(ToolFault::new(format!("server {name}: what it says of itself holds a secret"), detail));
         }
         let left_out = list.left_out.iter().map(|why| vault.scrub_cut(why.clone())).collect();
-        Ok(SurveyedServer { server: surveyed, left_out, noise: session.noise_since(ServerMark::default()).map(|noise| vault.scrub_cut(noise)) })
+        Ok(SurveyedServer {
+            server: surveyed,
+            left_out,
+            noise: session.noise_since(ServerMark::default()).map(|noise| vault.scrub_cut(noise)),
+        })
     }
 
     /// Where the texts of a server hold a secret. How it is reached is the project's, and names secrets only.

@@ -41,7 +41,8 @@ fn another_organisation_s_run_costs_as_many_steps_as_none() {
     assert!(by_id(Some("org1"), "r00") > by_id(Some("org1"), "r99"));
 }
 
-const TO_5: &str = "DROP TABLE outside_events; DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits;
+const TO_5: &str = "DROP INDEX runs_by_line; ALTER TABLE runs DROP COLUMN line; ALTER TABLE runs DROP COLUMN line_limit; \
+                    ALTER TABLE runs DROP COLUMN line_rule; ALTER TABLE runs DROP COLUMN place; DROP TABLE outside_events; DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits;
                     ALTER TABLE drivers DROP COLUMN address; ALTER TABLE runs DROP COLUMN title; ALTER TABLE runs DROP COLUMN tokens; ALTER TABLE runs DROP COLUMN cost_usd; ALTER TABLE runs DROP COLUMN error;
                     ALTER TABLE runs DROP COLUMN question; ALTER TABLE runs DROP COLUMN search_text;
                     DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key; DROP INDEX runs_by_waiting; ALTER TABLE runs DROP COLUMN waits_since_ms;
