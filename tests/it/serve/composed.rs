@@ -115,7 +115,7 @@ fn a_server_may_take_only_agent_requests_that_use_nothing_of_the_folder() {
         json!({ "objective": "x", "tools": ["refund"] }),
         json!({ "objective": "x", "tools": [{ "type": "loop", "name": "inner" }] }),
     ];
-    let servers = json!({ "mcp": { "ledger": { "command": "sh" } }, "allow": { "commands": ["sh"] } });
+    let servers = json!({ "mcp": { "ledger": { "url": "https://mcp.example.com/mcp" } } });
     scripted(&place, &replies, with(project("own_actions"), servers));
     let server = Serving::start(&place, &[]);
     for body in &bodies {
@@ -124,7 +124,7 @@ fn a_server_may_take_only_agent_requests_that_use_nothing_of_the_folder() {
     }
     // Nor the MCP servers, and nothing is said of them.
     let refused = server.execute("", json!({ "objective": "x", "tools": [{ "type": "mcp", "server": "ledgr" }] }));
-    let said = format!("{refused:?}");
+    let said = refused.json().to_string();
     assert!(refused.status == 422 && said.contains("no MCP server here") && !said.contains("ledger"), "{said}");
     assert!(shop.requests().is_empty());
     let run = server.execute("", with(request(json!({})), json!({ "actions": [own] }))).json();
