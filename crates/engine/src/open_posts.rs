@@ -30,7 +30,7 @@ impl QuestionToPost {
         self.step.as_ref().map(|step| step.at.as_str()).or(call).unwrap_or_default()
     }
 
-    fn of_step(step: StepQuestion) -> Vec<Self> {
+    fn of_step(step: &StepQuestion) -> Vec<Self> {
         let question = &step.question;
         if step.calls.is_empty() {
             let is_escalated = step.approval.as_ref().is_some_and(|approval| approval.escalated);
@@ -108,11 +108,11 @@ pub fn asked_questions(state: &State) -> Vec<QuestionToPost> {
         State::Flow(flow) => {
             let open = flow.progress.open().into_iter().filter(|open| asks_targets(open));
             let questions = open.flat_map(|open| super::flow::questions_of(open, &state.header));
-            questions.flat_map(QuestionToPost::of_step).collect()
+            questions.flat_map(|step| QuestionToPost::of_step(&step)).collect()
         }
         State::Loop(_) => match &state.phase {
             Phase::Paused { pause, .. } if pause.asks.as_ref().is_some_and(|asks| !asks.steps.is_empty()) => {
-                waiting_steps(state).into_iter().flat_map(QuestionToPost::of_step).collect()
+                waiting_steps(state).iter().flat_map(QuestionToPost::of_step).collect()
             }
             Phase::Paused { pause, .. } => {
                 let calls = waiting_calls(state);

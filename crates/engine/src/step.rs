@@ -10,7 +10,9 @@ use super::decision::consent;
 use super::decision::expiry;
 use super::decision::human::{self, Paused};
 use super::effect::{Effect, Effects};
-use super::event::{Cancelled, Decided, Decision, Event, EventKind, FailedAttempt, ToolResult, ToolReturned};
+use super::event::{
+    Cancelled, Decided, Decision, Event, EventKind, FailedAttempt, QuestionPosted, ToolResult, ToolReturned,
+};
 use super::flow;
 use super::fork;
 use super::history;
@@ -105,6 +107,12 @@ fn has_ended(ending: Box<Ending>) -> Next {
     Next::refuse(Phase::Ended(ending), why)
 }
 
+fn question_posted(state: &mut LoopState, phase: Phase, posted: QuestionPosted) -> Next {
+    let now_ms = state.now.wall_ms;
+    state.posts.take(posted, now_ms);
+    Next::Wait(phase)
+}
+
 /// The table of phases and events: the only place that says which event fits which phase. A refused event
 /// changes nothing.
 // house: flat match
@@ -137,11 +145,7 @@ fn transition(
             state.interrupted = true;
             Next::Wait(phase)
         }
-        (phase, EventKind::QuestionPosted(posted)) => {
-            let now_ms = state.now.wall_ms;
-            state.posts.take(*posted, now_ms);
-            Next::Wait(phase)
-        }
+        (phase, EventKind::QuestionPosted(posted)) => question_posted(state, phase, *posted),
         (phase, EventKind::NewDocument(documents)) => {
             Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
             Next::Wait(phase)

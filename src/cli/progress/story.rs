@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::engine::event::ToolFault;
 use crate::engine::flow::record::{StepRecord, StepStatus};
 use crate::engine::notice::Notice;
+use crate::engine::question_post::QuestionPost;
 use crate::engine::record::TraceEntry;
 use crate::program::Program;
 use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
@@ -154,11 +155,7 @@ impl Story {
                 let milestone = milestone.as_deref().map(|milestone| self.redact.text(milestone));
                 self.pieces.progress(&message, milestone.as_deref(), *percent)
             }
-            Notice::QuestionPosted { post } => {
-                self.any_shown = true;
-                let said = self.redact.text(&post_sentence(post)).into_owned();
-                if post.posted_at_ms.is_some() { self.pieces.note(&said) } else { self.pieces.remark(&said) }
-            }
+            Notice::QuestionPosted { post } => self.question_posted(post),
             Notice::Decided { record } => {
                 self.any_shown = true;
                 self.pieces.note(&decision_sentence(&hidden(record, &self.redact)))
@@ -171,6 +168,12 @@ impl Story {
                 String::new()
             }
         }
+    }
+
+    fn question_posted(&mut self, post: &QuestionPost) -> String {
+        self.any_shown = true;
+        let said = self.redact.text(&post_sentence(post)).into_owned();
+        if post.posted_at_ms.is_some() { self.pieces.note(&said) } else { self.pieces.remark(&said) }
     }
 
     /// The detail of a failure: for the person who fixes the cause, not for the model.

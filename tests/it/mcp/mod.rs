@@ -331,7 +331,7 @@ fn what_a_run_began_with_counts_and_no_other_tool() {
     let shown = place.call(&["trace", "r", "--output", "json"]);
     assert_eq!(shown.code, 0, "{shown:#?}");
     // Its own has changed: a yes was for what was shown.
-    let mut own = lock.clone();
+    let mut own = lock;
     own["servers"]["notes"]["tools"]["read"]["description"] = json!("Reads everything.");
     std::fs::write(&path, own.to_string()).unwrap();
     let ran = place.call(&["resume", "r", "--approve", "--script", "script.json", "--output", "json"]);

@@ -279,6 +279,10 @@ fn the_file_of_a_recording_is_what_its_golden_file_says() {
     let project = kept();
     let recording: Value = serde_json::from_str(&project.text("recordings/r.json")).unwrap();
     let text = project.text("recordings/r.json").replace(recording.get("now").unwrap().as_str().unwrap(), "NOW");
+    // A script answers at once, and a busy machine takes a millisecond for it now and then.
+    let took = |line: &&str| line.trim_start().starts_with("\"took_ms\"");
+    let text: Vec<&str> = text.lines().filter(|line| !took(line)).collect();
+    let text = text.join("\n").replace("},\n    }", "}\n    }") + "\n";
     golden("recording.json", &text);
     golden("scenario.json", &project.text("loop.test.json"));
 }

@@ -76,6 +76,7 @@ fn signed_at(server: &Serving, path: &str, at_s: i64, kind: &str, body: &str) ->
     server.send("POST", path, &headers, body.as_bytes())
 }
 
+#[expect(clippy::disallowed_methods, reason = "a delivery is signed at the time of the server that takes it")]
 fn now_s() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     i64::try_from(now.as_secs()).expect("a time")
@@ -206,11 +207,7 @@ fn the_services_try_the_address_and_send_in_their_own_forms() {
     let paid = r#"{"id": "evt_1", "data": {"object": {"id": "pi_1"}}}"#;
     let stripe = signed_at(&server, "/hooks/paid", now_s(), JSON, paid);
     assert_eq!((input(&stripe), stripe.json()["delivery"].clone()), (json!({ "of": "pi_1" }), json!("evt_1")));
-    assert_eq!(
-        runs(&signed_at(&server, "/hooks/paid", now_s() - 60, JSON, paid))[0].2,
-        true,
-        "a repeat is signed anew"
-    );
+    assert!(runs(&signed_at(&server, "/hooks/paid", now_s() - 60, JSON, paid))[0].2, "a repeat is signed anew");
     let slack = |body: &str, kind: &str| signed_at(&server, "/hooks/said", now_s(), kind, body);
     let challenge = slack(r#"{"type": "url_verification", "challenge": "3eZbrw1a"}"#, JSON);
     assert_eq!((challenge.status, challenge.json()), (200, json!({ "challenge": "3eZbrw1a" })));

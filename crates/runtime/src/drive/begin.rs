@@ -126,8 +126,8 @@ impl Engine {
         started: Box<StartedRun>,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
-        let waits =
-            started.state.waits_in_line() && self.without_place(program, &started.state, &watch).await?.is_some();
+        let waits = started.state.waits_in_line()
+            && Box::pin(self.without_place(program, &started.state, &watch)).await?.is_some();
         let run = OpenedRun {
             run_id: started.run_id().to_owned(),
             returned: started.state.returned(),
@@ -259,7 +259,7 @@ impl Engine {
                 let lease = RunLease { run_id, fence: lease.fence, events: 1, guard };
                 self.world.meters.iter().for_each(|meters| meters.created(&state.header, start.within.as_ref()));
                 let started = Box::new(StartedRun { state, effects, models: models.clone(), lease });
-                self.unless_refused(program, started).await
+                Box::pin(self.unless_refused(program, started)).await
             }
             Created::LineFull(by) => Err(Fault::LineFull { by }),
             Created::KeyTaken(by) => self.of_key(by, &identity).await,

@@ -155,7 +155,7 @@ impl Engine {
         };
         let waits = match state.phase {
             Phase::Ended(_) => None,
-            _ => self.without_place(program, &state, &watch).await?,
+            _ => Box::pin(self.without_place(program, &state, &watch)).await?,
         };
         if let Some(line) = waits {
             guard.give_back().await.map_err(Fault::Store)?;

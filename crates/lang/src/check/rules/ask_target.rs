@@ -54,7 +54,7 @@ fn list(
             let fault = cursor.report(&RULE, format!("{} is asked twice", quoted(name)));
             found.push(fault.help("each target is asked once: leave it out"));
         } else {
-            found.extend(unknown_target(&RULE, subject, cursor, name, named));
+            found.extend(unknown_target(&RULE, subject, &cursor, name, named));
         }
     }
 }

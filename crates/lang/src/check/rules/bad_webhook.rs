@@ -96,7 +96,7 @@ fn of_secret(subject: &Subject<'_>, at: &str, secret: &Value, found: &mut Vec<Di
     let is_key_sign = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '_' | '-' | '.' | ':');
     let key = text.strip_prefix(MARK).filter(|key| !key.is_empty() && key.chars().all(is_key_sign));
     match key {
-        Some(key) => found.extend(unknown_key(subject, cursor, key)),
+        Some(key) => found.extend(unknown_key(subject, &cursor, key)),
         // The value may be the secret itself: it is not repeated.
         None if !subject.is_reported(&cursor.place()) => {
             let message = "`secret` names a secret of the project, and is not the secret itself";
@@ -108,7 +108,7 @@ fn of_secret(subject: &Subject<'_>, at: &str, secret: &Value, found: &mut Vec<Di
     }
 }
 
-fn unknown_key(subject: &Subject<'_>, cursor: Cursor<'_>, key: &str) -> Option<Diagnostic> {
+fn unknown_key(subject: &Subject<'_>, cursor: &Cursor<'_>, key: &str) -> Option<Diagnostic> {
     let project = subject.project().filter(|_| subject.knows_project("/orgconfig"))?;
     if project.orgconfig.contains_key(key) {
         return None;

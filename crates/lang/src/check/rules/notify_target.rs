@@ -63,14 +63,14 @@ fn target(subject: &Subject<'_>, step: &WrittenStep<'_>, named: &mut Nearest) ->
         let message = "`to` is the name of a target, written out".to_owned();
         return Some(cursor.report(&RULE, message).help("a `choose` or filters decide between several targets"));
     };
-    unknown_target(&RULE, subject, cursor, to, named)
+    unknown_target(&RULE, subject, &cursor, to, named)
 }
 
 /// A target that the project does not have, at the place that names it.
 pub(super) fn unknown_target(
     rule: &Rule,
     subject: &Subject<'_>,
-    cursor: Cursor<'_>,
+    cursor: &Cursor<'_>,
     to: &str,
     named: &mut Nearest,
 ) -> Option<Diagnostic> {

@@ -91,7 +91,7 @@ fn a_list_without_a_readable_amount_or_date_is_named() {
     assert_eq!(fault(amounts.clone(), odd.clone(), good.clone()).as_deref(), Some(why));
     let days = fault(json!({"matchOn": ["id"], "dateWindowDays": 3}), good.clone(), odd.clone()).unwrap();
     assert!(days.contains("on the right has a date") && days.ends_with("\"31.12.2026\""), "{days}");
-    assert_eq!(fault(json!({"matchOn": ["id"]}), odd.clone(), good.clone()), None);
+    assert_eq!(fault(json!({"matchOn": ["id"]}), odd, good.clone()), None);
     assert_eq!(fault(amounts.clone(), json!([{"id": 1}]), good.clone()), None);
     assert_eq!(fault(amounts, json!([{"amount": "x"}, {"amount": 7}]), good), None);
 }

@@ -16,7 +16,7 @@ impl Driver<'_> {
 
     /// Leaves a run that continues after its end and has no place in its line: returns whether it did.
     pub(super) async fn left_in_line(&mut self, engine: &Engine) -> Result<bool, Fault> {
-        if engine.without_place(self.program, &self.state, &self.watch).await?.is_none() {
+        if Box::pin(engine.without_place(self.program, &self.state, &self.watch)).await?.is_none() {
             return Ok(false);
         }
         // The next driver knows that none of its steps was made.

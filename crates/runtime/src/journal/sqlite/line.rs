@@ -80,14 +80,14 @@ pub(super) fn rejoin(connection: &Connection, row: i64) -> rusqlite::Result<()> 
 
 /// Where a run is in its line.
 pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<PlaceInLine, RequestError> {
+    type LineOfRow = (Option<String>, Option<u32>, Option<String>, Option<i64>);
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
     let sql = concat!(
         "SELECT line, line_limit, line_rule, CASE WHEN ",
         open!(),
         " THEN place ELSE 9223372036854775807 END FROM runs WHERE run_id = ?1"
     );
-    let found: Option<(Option<String>, Option<u32>, Option<String>, Option<i64>)> =
-        connection.prepare_cached(sql)?.query_row([run_id], read).optional()?;
+    let found: Option<LineOfRow> = connection.prepare_cached(sql)?.query_row([run_id], read).optional()?;
     let (line, limit, rule, place) = found.ok_or_else(|| StoreError::NoSuchRun(run_id.to_owned()))?;
     let (Some(line), Some(limit)) = (line, limit) else { return Ok(PlaceInLine::default()) };
     let unknown = |what: &str| StoreError::Corrupt(format!("run {run_id}: its row has an unknown word: {what}"));

@@ -19,7 +19,8 @@ fn the_ids_of_an_older_store_say_for_which_times_its_runs_were_started() {
     }
     begin(&journal, "other@20260601T110000Z");
     drop(journal);
-    let older = "DROP TABLE outside_events; DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits;
+    let older = "DROP INDEX runs_by_line; ALTER TABLE runs DROP COLUMN line; ALTER TABLE runs DROP COLUMN line_limit;
+                 ALTER TABLE runs DROP COLUMN line_rule; ALTER TABLE runs DROP COLUMN place; DROP TABLE outside_events; DROP INDEX runs_by_awaited; ALTER TABLE runs DROP COLUMN awaits;
                     ALTER TABLE drivers DROP COLUMN address; ALTER TABLE runs DROP COLUMN title; ALTER TABLE runs DROP COLUMN tokens; ALTER TABLE runs DROP COLUMN cost_usd; ALTER TABLE runs DROP COLUMN error;
                     ALTER TABLE runs DROP COLUMN question; ALTER TABLE runs DROP COLUMN search_text;
                     DROP INDEX runs_by_start_key; ALTER TABLE runs DROP COLUMN start_key;
