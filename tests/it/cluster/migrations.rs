@@ -8,7 +8,7 @@ use crate::serve::client;
 use crate::test_server::{PostgresServer, server};
 
 /// The version of the tables in PostgreSQL.
-pub const POSTGRES_VERSION: u32 = 12;
+pub const POSTGRES_VERSION: u32 = 13;
 /// The run that a schedule started: until the last version, only its id says for which time.
 const SCHEDULED: &str = "test@20260601T100100Z";
 /// The id of one that none started.
