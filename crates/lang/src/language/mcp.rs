@@ -230,7 +230,7 @@ pub struct LockedTool {
 }
 
 impl McpLock {
-    /// The name of the file, which stands beside the project file.
+    /// The name of the file, which is beside the project file.
     pub const FILE: &str = "mcp.lock.json";
 
     /// The form of the file that this version writes.

@@ -159,7 +159,7 @@ impl Engine {
         finished: Finished,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
-        let (mut finished, mut told) = (finished, None);
+        let (mut finished, mut reported) = (finished, None);
         loop {
             let state = &finished.state;
             if state.status() != Status::Running || !is_in_line(program, state) {
@@ -167,7 +167,7 @@ impl Engine {
             }
             let run_id = state.header.run_id.clone();
             let line = self.line(&run_id).await?;
-            if line.has_place() && !state.waits_in_line() && told.is_none() {
+            if line.has_place() && !state.waits_in_line() && reported.is_none() {
                 // Its driver was asked to leave it.
                 return Ok(finished);
             }
@@ -182,11 +182,11 @@ impl Engine {
             }
             let first = line.ahead.first().filter(|_| !line.has_place()).map(|ahead| ahead.run_id.clone());
             if let (Some(first), Some(listener)) = (&first, watch.listener)
-                && told.as_ref() != Some(first)
+                && reported.as_ref() != Some(first)
             {
                 listener.on_line(first);
             }
-            told = first.or(told);
+            reported = first.or(reported);
             if finished.state.status() == Status::Running {
                 let stopped = async {
                     match &watch.stop {
@@ -207,7 +207,7 @@ impl Engine {
         Ok(Finished { state: self.state(program, run_id).await? })
     }
 
-    /// Ends a run that was stopped while it waited; one that has begun before stays where it is.
+    /// Ends a run that was stopped while it waited; one that had started before stays where it is.
     async fn left_waiting(&self, program: &Program, finished: Finished, line: &PlaceInLine) -> Result<Finished, Fault> {
         let state = &finished.state;
         if !state.waits_in_line() || line.has_place() {

@@ -91,7 +91,7 @@ fn blob(kind: &str, media: Option<&str>, data: &str, at: Option<&str>) -> String
     }
 }
 
-/// A tool that asks a human, or us, before it goes on. It has not done its work.
+/// A tool that asks a human, or us, before it continues. It has not done its work.
 fn asks(server: &str, tool: &str, result: &Value) -> RawFault {
     let requests = result.get("inputRequests").and_then(Value::as_object);
     let question = |request: &Value| {
