@@ -135,6 +135,8 @@ struct StatusWrite {
     error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     question: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    awaits: Option<String>,
 }
 
 impl JournalWrite {
@@ -252,6 +254,7 @@ impl StatusWrite {
             cost_usd: record.cost_usd,
             error: text(&record.error),
             question: text(&record.question),
+            awaits: record.awaits.clone(),
         }
     }
 
@@ -268,6 +271,7 @@ impl StatusWrite {
             cost_usd: self.cost_usd,
             error: text(self.error),
             question: text(self.question),
+            awaits: self.awaits,
         }
     }
 }

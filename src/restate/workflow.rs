@@ -87,7 +87,7 @@ struct BroughtDecision {
 }
 
 enum WaitEnd {
-    Decided(Decided),
+    Decided(Box<Decided>),
     Cancelled(Option<String>),
     Due,
 }
@@ -434,7 +434,7 @@ async fn after_wait(
     due_in_ms: Option<u64>,
 ) -> HandlerResult<(NextTask, Option<u32>)> {
     let task = match wait_end(ctx, wait, due_in_ms).await? {
-        WaitEnd::Decided(decided) => return Ok((NextTask::Decide(Box::new(decided)), Some(wait))),
+        WaitEnd::Decided(decided) => return Ok((NextTask::Decide(decided), Some(wait))),
         WaitEnd::Cancelled(reason) => NextTask::Cancel(reason),
         WaitEnd::Due => NextTask::GoOn,
     };
@@ -449,14 +449,14 @@ async fn wait_end(ctx: &WorkflowContext<'_>, wait: u32, due_in_ms: Option<u64>) 
     let cancelled = ctx.promise::<Json<Option<String>>>(CANCEL);
     let Some(due_in_ms) = due_in_ms else {
         restate_sdk::select! {
-            brought = decided => { return Ok(WaitEnd::Decided(brought?.into_inner().decided)) },
+            brought = decided => { return Ok(WaitEnd::Decided(Box::new(brought?.into_inner().decided))) },
             reason = cancelled => { return Ok(WaitEnd::Cancelled(reason?.into_inner())) },
             on_cancel => return Ok(WaitEnd::Cancelled(Some(BY_RESTATE.to_owned())))
         }
     };
     let due = ctx.sleep(Duration::from_millis(due_in_ms));
     restate_sdk::select! {
-        brought = decided => { Ok(WaitEnd::Decided(brought?.into_inner().decided)) },
+        brought = decided => { Ok(WaitEnd::Decided(Box::new(brought?.into_inner().decided))) },
         reason = cancelled => { Ok(WaitEnd::Cancelled(reason?.into_inner())) },
         slept = due => { slept?; Ok(WaitEnd::Due) },
         on_cancel => Ok(WaitEnd::Cancelled(Some(BY_RESTATE.to_owned())))

@@ -321,7 +321,7 @@ fn what_a_call_to_mysql_reads_is_counted_as_json() {
 #[test]
 fn the_time_of_a_query_of_mysql_begins_when_there_is_a_connection_for_it() {
     let nap = query("nap", "SELECT sleep(0.4)", json!({ "timeout_ms": 1200 }));
-    let Some(place) = place("waiting", &[], &[nap.clone()]) else { return };
+    let Some(place) = place("waiting", &[], std::slice::from_ref(&nap)) else { return };
     let ended = super::postgres_tool::naps(&place, &nap, 30);
     assert_eq!(ended["status"], "completed", "{ended:#}");
     assert!(!ended.to_string().contains("timed out"), "{ended:#}");

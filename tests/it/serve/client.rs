@@ -130,10 +130,16 @@ impl Serving {
         self.child.wait().expect("it ends").code()
     }
 
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.pid()).expect("an id"));
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it is there");
+    }
+
     /// Ends the server in order; its whole log. A server that is killed, and one that is still up, may owe the log its
     /// last lines: they are written behind the answers.
     pub fn whole_log(self, log: &std::path::Path) -> String {
-        crate::serve::restart::terminate(&self);
+        self.terminate();
         assert_eq!(self.ended(), Some(0));
         std::fs::read_to_string(log).expect("a log")
     }

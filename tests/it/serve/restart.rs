@@ -14,7 +14,7 @@ use crate::serve::client::acting;
 use crate::serve::client::{Serving, place};
 
 pub fn terminate(server: &Serving) {
-    kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGTERM).unwrap();
+    server.terminate();
 }
 
 #[test]

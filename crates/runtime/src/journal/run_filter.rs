@@ -153,6 +153,7 @@ impl RunFilter {
     }
 
     /// Whether the filter asks for runs by what the store knows of their drivers.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(super) fn asks_for_drivers(&self) -> bool {
         let has = |status| self.statuses.contains(&status);
         // Both together are all that is under way.
