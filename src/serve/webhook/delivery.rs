@@ -1,12 +1,13 @@
 //! What is read of a delivery once its signature is right: its body, its id, and whether it only tries the address.
 
-use axum::http::{HeaderMap, header};
+use axum::http::HeaderMap;
 use reqwest::Url;
 use ring::digest;
 use serde_json::{Map, Value};
 
 use super::scheme::{DeliveryId, Handshake, SignatureScheme};
 use super::signature::one;
+use crate::program::webhook::CREDENTIAL_HEADERS;
 use crate::serve::middleware::has_kind;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request;
@@ -17,8 +18,6 @@ const MAX_ID_BYTES: usize = 200;
 const FORM: &str = "application/x-www-form-urlencoded";
 /// The field of a form that has the whole body as JSON, as Slack and GitHub send it.
 const PAYLOAD: &str = "payload";
-/// Headers with credentials, which no workflow reads.
-const CREDENTIALS: [header::HeaderName; 3] = [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
 
 /// Whether a delivery is a form.
 pub fn is_form(headers: &HeaderMap) -> bool {
@@ -54,7 +53,7 @@ pub fn body_of(headers: &HeaderMap, bytes: &[u8]) -> Result<Value, ProblemDetail
 
 /// The headers of a delivery as a workflow reads them: by their names in lower case, without credentials.
 pub fn headers_of(headers: &HeaderMap) -> Map<String, Value> {
-    let plain = headers.keys().filter(|name| !CREDENTIALS.contains(name));
+    let plain = headers.keys().filter(|name| !CREDENTIAL_HEADERS.contains(&name.as_str()));
     let texts = plain.filter_map(|name| Some((name.as_str().to_owned(), Value::from(one(headers, name.as_str())?))));
     texts.collect()
 }

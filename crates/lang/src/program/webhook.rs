@@ -13,6 +13,8 @@ use crate::language::webhook::{HmacSettings, Webhook, WebhookScheme};
 
 /// What the key of a secret is written behind.
 const SECRET: &str = "orgconfig:";
+/// Headers with credentials, which no workflow reads of a delivery.
+pub const CREDENTIAL_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
 /// The deliveries that start runs of a workflow.
 #[derive(Debug)]

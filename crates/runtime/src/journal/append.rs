@@ -31,7 +31,7 @@ pub struct Append {
     /// Whether a run that had ended continues with this event: a request to end it is over, and its callback is to be
     /// made again.
     pub reopens: bool,
-    /// Whether a request to end the run is dealt with by the event, and the run goes on: a later request is another one.
+    /// Whether a request to end the run is answered by the event, and the run continues: a later request is another one.
     pub takes_cancel: bool,
     /// The hash of the answer token that the event uses up: the event is refused when the run has no such token, or it
     /// was used.

@@ -10,6 +10,7 @@ use crate::program::Program;
 use crate::program::reference::{as_any_path, as_optional_path, each_text};
 use crate::program::schema::Schema;
 use crate::program::template::{Template, ValueEscape, is_template};
+use crate::program::webhook::CREDENTIAL_HEADERS;
 use crate::syntax::{quoted, token};
 
 pub const RULE: Rule = Rule { code: codes::WEBHOOK_INPUT, check };
@@ -96,7 +97,7 @@ fn of_header(path: &[String]) -> Option<(String, String)> {
         return None;
     }
     let lower = name.to_ascii_lowercase();
-    if CREDENTIALS.contains(&lower.as_str()) {
+    if CREDENTIAL_HEADERS.contains(&lower.as_str()) {
         let message = format!("no workflow reads the header `{name}` of a delivery");
         return Some((message, "the signature is verified before anything is read: take it out".to_owned()));
     }
@@ -104,8 +105,6 @@ fn of_header(path: &[String]) -> Option<(String, String)> {
     (lower != *name).then(|| (message, format!("write `headers.{lower}`")))
 }
 
-/// Headers with credentials.
-const CREDENTIALS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 /// What a webhook reads.
 const OF_DELIVERY: [&str; 3] = ["body", "headers", "now"];
 /// The names of a run that a delivery has not.

@@ -1,4 +1,4 @@
-//! A server that is spoken to: it was begun in a revision of the protocol, and has listed its tools.
+//! A server that is connected: it was started in a revision of the protocol, and has listed its tools.
 
 use std::collections::BTreeMap;
 use std::path::Path;

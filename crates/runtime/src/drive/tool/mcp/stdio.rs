@@ -192,7 +192,7 @@ struct OpenRequest<'a> {
 }
 
 impl OpenRequest<'_> {
-    /// Whether its line was begun to be written; one that was not is taken back.
+    /// Whether the writing of its line has started; a line that waits is taken back.
     fn was_sent(&self) -> bool {
         let taken_back = self.state.compare_exchange(WAITING, TAKEN_BACK, Ordering::SeqCst, Ordering::SeqCst);
         let was_sent = taken_back.is_err();
