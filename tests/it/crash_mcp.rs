@@ -68,3 +68,45 @@ fn a_kill_at_every_boundary_repeats_no_call_that_is_known_and_leaves_no_server()
     assert!(kills.iter().sum::<usize>() >= least(12), "{kills:?}");
     assert!(asked > 0);
 }
+
+/// A workflow with two calls that may not be repeated.
+fn flow_calls(pinned: &Place) -> Calls {
+    let calls = Calls::new(pinned);
+    let steps = json!([
+        { "id": "first", "type": "notes.read", "properties": { "path": "a" }, "outputKey": "text" },
+        { "id": "second", "type": "notes.counts", "properties": {}, "outputKey": "counted" },
+    ]);
+    crate::mcp::steps::flow(&calls.0, steps, json!({ "text": "@text", "n": "@counted.n" }));
+    calls
+}
+
+#[test]
+fn a_kill_at_every_boundary_of_a_workflow_repeats_no_call_of_a_step_that_is_known() {
+    let pinned = crate::mcp::notes("legacy");
+    pin(&pinned);
+    let mut asked = 0;
+    let kills = kill_everywhere(|_, at| {
+        let calls = flow_calls(&pinned);
+        let call = |args: &[&str], fail: &str| killed(calls.0.command(&[args, &["--output", "json"]].concat()), fail);
+        let mut ran = call(&["run", "flow.json", "--run-id", "r"], at);
+        let is_killed = ran.code == -9;
+        if is_killed {
+            ran = call(&["run", "flow.json", "--run-id", "r"], "");
+        }
+        for _ in 0..5 {
+            if ran.code != 3 {
+                break;
+            }
+            asked += 1;
+            let step = ran.json()["pause"]["steps"][0].clone();
+            let (name, gave) = if step["at"] == "first" { ("read", "\"a note\"") } else { ("counts", r#"{"n":7}"#) };
+            let how: &[&str] = if calls.made(name) > 0 { &["--happened", gave] } else { &["--retry"] };
+            ran = call(&[&["resume", "r"], how].concat(), "");
+        }
+        assert_eq!(ran.json()["result"]["answer"], json!({ "text": "a note", "n": 7 }), "{at}: {ran:#?}");
+        assert_eq!((calls.made("read"), calls.made("counts")), (1, 1), "{at}");
+        is_killed
+    });
+    assert!(kills.iter().sum::<usize>() >= least(10), "{kills:?}");
+    assert!(asked > 0);
+}

@@ -4,6 +4,7 @@
 mod commands;
 mod http;
 mod settings;
+pub mod steps;
 
 use serde_json::{Value, json};
 

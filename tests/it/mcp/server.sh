@@ -16,6 +16,8 @@ hints=''
 [ "$how" = destroys ] && hints=',"annotations":{"destructiveHint":true}'
 tool() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object"}}' "$1" "$1"; }
 hinted() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object"},"annotations":{"%s":true}}' "$1" "$1" "$2"; }
+number='{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}'
+counted="{\"name\":\"counts\",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"least\":{\"type\":\"integer\"}}},\"outputSchema\":$number}"
 read_tool="{\"name\":\"read\",\"description\":\"$described a note.\",\"inputSchema\":$schema_of_read$hints}"
 
 printf '%s\n' "$$" >> starts.txt
@@ -58,7 +60,7 @@ while IFS= read -r line; do
         *)
           case $line in
             *'"cursor":"2"'*)
-              gives "{\"tools\":[$(hinted numbers readOnlyHint),$(tool twice),$(tool asks),$(tool refuses),$(tool errs),$(tool odd),$(tool large),$(tool dies),$(tool sleeps),$(tool questions),$(tool floods),$(hinted flaky idempotentHint),$(hinted wipes destructiveHint),$(tool nan),$(tool half),$(hinted once readOnlyHint)]}" ;;
+              gives "{\"tools\":[$(hinted numbers readOnlyHint),$(tool twice),$(tool asks),$(tool refuses),$(tool errs),$(tool odd),$(tool large),$(tool dies),$(tool sleeps),$(tool questions),$(tool floods),$(hinted flaky idempotentHint),$(hinted wipes destructiveHint),$(tool nan),$(tool half),$(hinted once readOnlyHint),$counted]}" ;;
             *) gives "{\"tools\":[$read_tool,{\"name\":\"bad\",\"inputSchema\":null}],\"nextCursor\":\"2\"}" ;;
           esac ;;
       esac ;;
@@ -77,6 +79,7 @@ while IFS= read -r line; do
           IFS= read -r other
           printf '%s\n%s\n' "$reply" "$other" > replies.txt
           text asked ;;
+        counts) gives '{"content":[{"type":"text","text":"seven notes"}],"structuredContent":{"n":7}}' ;;
         refuses) fails -32602 'Unknown note' ;;
         errs) gives '{"isError":true,"content":[{"type":"text","text":"no such note"}],"structuredContent":{"code":2}}' ;;
         odd) gives '{"content":[{"type":"text","text":"before"},{"type":"image","data":"aGVsbG8=","mimeType":"image/png"},{"type":"hologram"}]}' ;;

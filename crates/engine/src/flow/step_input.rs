@@ -25,7 +25,8 @@ use loopctl_lang::program::{Tool, schema};
 
 /// What a call is of.
 fn word(tool: &Tool) -> &'static str {
-    tool.called_loop().or(tool.launched()).map_or("action", |called| called.word())
+    let other = if tool.served().is_some() { "tool" } else { "action" };
+    tool.called_loop().or(tool.launched()).map_or(other, |called| called.word())
 }
 
 impl Advance<'_> {

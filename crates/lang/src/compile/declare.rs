@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(super) use self::served::of_step::{ServedName, StepTerms};
 use super::catalog::{Catalog, Registered, Shelf};
 use super::effort::{self, Effort};
 use super::layout::LoopLayout;

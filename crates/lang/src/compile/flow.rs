@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::choose::{CasePlace, PlacedChoice};
-use super::declare::Declare;
+use super::declare::{Declare, StepTerms};
 use super::documents;
 use super::layout;
 use super::notify;
@@ -270,7 +270,7 @@ impl FlowLowering<'_, '_> {
             }
             Properties::Action(values) => {
                 let (tool, key) = self.tool(step)?;
-                output_key = output_key.or(Some(key));
+                output_key = output_key.or(key);
                 StepAction::Call(Box::new(CallStep { tool, input: fields(values)?, spreads: false }))
             }
         };
@@ -336,8 +336,13 @@ impl FlowLowering<'_, '_> {
         })
     }
 
-    /// The tool of a registered action, and the key of its output.
-    fn tool(&mut self, step: &Step) -> Option<(Tool, String)> {
+    /// The tool of a registered action, or of an MCP server, and the key of its output.
+    fn tool(&mut self, step: &Step) -> Option<(Tool, Option<String>)> {
+        if let Some(name) = self.declare.served_name(&step.kind) {
+            let tool = self.declare.tool_of_step(name, StepTerms { timeout_ms: step.timeout_ms })?;
+            let retry = step.retry.clone().filter(|_| tool.idempotent);
+            return Some((Tool { retry, ..tool }, self.steps.served.get(&step.kind)?.key.clone()));
+        }
         let registered = *self.declare.catalog.find(&step.kind).first()?;
         let action = registered.read()?;
         let declaration = ActionTool { name: step.kind.clone(), timeout_ms: step.timeout_ms, ..ActionTool::default() };
@@ -348,7 +353,7 @@ impl FlowLowering<'_, '_> {
             tool.retry = Some(retry.clone());
         }
         let own = registered.value.get("outputKey").and_then(Value::as_str);
-        Some((tool, own.unwrap_or(&step.kind).to_owned()))
+        Some((tool, Some(own.unwrap_or(&step.kind).to_owned())))
     }
 }
 

@@ -281,7 +281,7 @@ impl JsonSchema for Step {
             "type": "string",
             "minLength": 1,
             "not": { "enum": built_in },
-            "description": "What the step does: the name of a registered action, or a word of the platform's.",
+            "description": "What the step does: the name of a registered action, a tool of an MCP server of the project (`SERVER.TOOL`), or a word of the platform's.",
         });
         let values = json!({
             "type": "object",

@@ -36,6 +36,8 @@ pub struct ServedTool {
     pub may_ask: bool,
     /// Where its input is sent as a header beside the body: the path of members, and the header's name.
     pub headers: Vec<(Vec<String>, String)>,
+    /// Whether a call gives its structure alone: later steps name parts of it, by its schema.
+    pub gives_structure: bool,
 }
 
 impl ServedTool {

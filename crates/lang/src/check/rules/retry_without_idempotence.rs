@@ -27,6 +27,15 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if !step.written.get("retry").is_some_and(Value::is_object) {
             continue;
         }
+        if let Some(served) = subject.compiled.steps.served.get(step.kind) {
+            if !served.idempotent {
+                let cursor = subject.at(&format!("{}/retry", step.at)).key();
+                let message = format!("the tool `{}` may not be repeated, and the step would", step.kind);
+                let help = "say in loopctl.json that a second call does no harm: `idempotent` of the tool under `mcp`";
+                found.push(cursor.report(&RULE, message).help(help));
+            }
+            continue;
+        }
         let Some(used) = subject.action(step.kind).filter(known) else { continue };
         let kind = used.action.kind();
         if !kind.head().idempotent.unwrap_or_else(|| kind.is_idempotent()) {

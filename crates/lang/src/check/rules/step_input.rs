@@ -37,9 +37,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 if let Some(part) = input.schema.source().get("properties").and_then(|properties| properties.get(name))
                 {
                     let around = format!("{}/properties", step.at);
-                    let help = match step.is_named() {
-                        true => "the `input` of the document says what it takes",
-                        false => "the action's `parameters` say what it takes",
+                    let help = match (step.is_named(), is_served(subject, &step)) {
+                        (true, _) => "the `input` of the document says what it takes",
+                        (_, true) => "`loopctl mcp list` shows what the tool takes, as it was pinned",
+                        _ => "the action's `parameters` say what it takes",
                     };
                     let taken = &input.schema;
                     let given = GivenValue { around: &around, called: &called, name, value, part, taken, help };
@@ -57,12 +58,18 @@ pub(super) fn input_of<'s>(subject: &Subject<'s>, step: &WrittenStep<'_>) -> Opt
         Some(named) => named.input.as_deref()?,
         None => steps.inputs.get(step.kind)?.as_deref()?,
     };
-    Some((input, called(step)))
+    Some((input, called(subject, step)))
 }
 
-fn called(step: &WrittenStep<'_>) -> String {
+/// Whether a step calls a tool of an MCP server.
+fn is_served(subject: &Subject<'_>, step: &WrittenStep<'_>) -> bool {
+    subject.compiled.steps.served.contains_key(step.kind)
+}
+
+fn called(subject: &Subject<'_>, step: &WrittenStep<'_>) -> String {
     match named_document(step.written) {
         Some((kind, name)) => format!("the {kind} `{name}`"),
+        None if is_served(subject, step) => format!("the tool `{}`", step.kind),
         None => format!("the action `{}`", step.kind),
     }
 }
@@ -137,16 +144,19 @@ fn field_of_step(name: &str) -> Option<&'static str> {
 fn left_out(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, name: &str, found: &mut Vec<Diagnostic>) {
     let text = step.text(name).filter(|text| as_optional_path(text).is_some());
     let Some(text) = text.filter(|_| input.schema.required().contains(&name)) else { return };
-    let message = format!("{} needs the input `{name}`, and `{text}` may leave it out", called(step));
+    let message = format!("{} needs the input `{name}`, and `{text}` may leave it out", called(subject, step));
     let fault = subject.at(&step.property(name)).report(&RULE, message);
     let fault = Diagnostic { severity: Severity::Warning, ..fault };
     found.push(
         fault.help(
-            match step.is_named() {
-                true => {
+            match (step.is_named(), is_served(subject, step)) {
+                (true, _) => {
                     "without the value the step fails; take `{name}` out of the `required` of the document's `input`"
                 }
-                false => {
+                (_, true) => {
+                    "without the value the step fails; give it a `filter`, so that it runs with the value only"
+                }
+                _ => {
                     "without the value the step fails; take `{name}` out of the `required` of the action's `parameters`"
                 }
             }

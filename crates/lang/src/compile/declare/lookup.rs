@@ -226,6 +226,9 @@ impl<'a> Declare<'a> {
         if let Some(fault) = self.is_no_step(name, at) {
             return self.faults.push(fault);
         }
+        if let Some(fault) = self.is_of_server(name, at) {
+            return self.faults.push(fault);
+        }
         let words = PRIMITIVES.into_iter().chain(wait::WORDS).chain([NOTIFY]);
         let names = words.chain(self.catalog.all.iter().map(|action| action.name));
         self.unknown += 1;

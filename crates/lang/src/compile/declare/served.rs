@@ -1,5 +1,7 @@
 //! The tools of an MCP server: what a declaration names, with what the lock file and the project say of it. No server is asked.
 
+pub(super) mod of_step;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +60,7 @@ impl ServedNote {
 impl<'a> Declare<'a> {
     /// Makes the tools of a server that the declaration at `pointer` names.
     pub(super) fn served(&mut self, declaration: &McpTool, pointer: &str) {
-        let Some(known) = self.known_server(declaration, pointer) else { return };
+        let Some(known) = self.known_server(&declaration.server, &format!("{pointer}/server")) else { return };
         self.description_of_one(declaration, &known, pointer);
         let mut notes = Vec::new();
         for named in self.named_tools(declaration, &known, pointer) {
@@ -93,36 +95,35 @@ impl<'a> Declare<'a> {
     }
 
     /// The server, by what a run began with or by what the project and its lock file say.
-    fn known_server(&mut self, declaration: &McpTool, pointer: &str) -> Option<KnownServer<'a>> {
+    fn known_server(&mut self, name: &str, at: &str) -> Option<KnownServer<'a>> {
         let texts = self.texts;
         if let LockedTools::Recorded(servers) = &texts.locked {
-            return Some(KnownServer::recorded(servers.get(&declaration.server)));
+            return Some(KnownServer::recorded(servers.get(name)));
         }
         if matches!(texts.locked, LockedTools::Withheld) {
             // Nor which servers there are.
             let help = "bring actions along: `actions`";
             let message = "a request may use no MCP server here".to_owned();
-            self.report_served(codes::MCP_TOOL, message, &format!("{pointer}/server"), help);
+            self.report_served(codes::MCP_TOOL, message, at, help);
             return None;
         }
-        let server = self.server_of(declaration, pointer)?;
-        let locked = self.locked_server(declaration, &server, pointer, &texts.locked)?;
+        let server = self.server_of(name, at)?;
+        let locked = self.locked_server(name, &server, at, &texts.locked)?;
         Some(KnownServer::pinned(locked, &server))
     }
 
     /// What the project says of the server.
-    fn server_of(&mut self, declaration: &McpTool, pointer: &str) -> Option<McpServer> {
+    fn server_of(&mut self, name: &str, at: &str) -> Option<McpServer> {
         // A project file that can't be read is reported by itself.
         let project = self.project.clone()?;
-        if let Some(server) = project.mcp.get(&declaration.server) {
+        if let Some(server) = project.mcp.get(name) {
             return Some(server.clone());
         }
-        let at = format!("{pointer}/server");
-        let message = format!("the project has no MCP server `{}`", declaration.server);
-        let fault = Diagnostic::error(codes::MCP_TOOL, message, at.as_str(), self.main.tree.place(&at));
+        let message = format!("the project has no MCP server `{name}`");
+        let fault = Diagnostic::error(codes::MCP_TOOL, message, at, self.main.tree.place(at));
         let names = || project.mcp.keys().map(String::as_str);
-        let entry = serde_json::json!({ "mcp": { &declaration.server: { "command": "npx", "args": ["-y", "PACKAGE@VERSION"] } } });
-        self.faults.push(match Nearest::default().of(&declaration.server, names()) {
+        let entry = serde_json::json!({ "mcp": { name: { "command": "npx", "args": ["-y", "PACKAGE@VERSION"] } } });
+        self.faults.push(match Nearest::default().of(name, names()) {
             Some(near) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
             None if project.mcp.is_empty() => fault.help(format!("name it in loopctl.json: {entry}")),
             None => fault.help(format!("loopctl.json has: {}", names().take(8).collect::<Vec<_>>().join(", "))),
@@ -144,14 +145,13 @@ impl<'a> Declare<'a> {
 
     fn locked_server<'t>(
         &mut self,
-        declaration: &McpTool,
+        name: &str,
         server: &McpServer,
-        pointer: &str,
+        at: &str,
         locks: &'t LockedTools,
     ) -> Option<&'t LockedServer> {
-        let name = declaration.server.as_str();
-        let (at, help) = (format!("{pointer}/server"), pin_help(name));
-        let file = self.lock_file(name, &at, locks)?;
+        let help = pin_help(name);
+        let file = self.lock_file(name, at, locks)?;
         let lock = match file.lock() {
             Ok(lock) => lock,
             Err(why) => {
@@ -162,7 +162,7 @@ impl<'a> Declare<'a> {
             }
         };
         let Some(locked) = lock.servers.get(name) else {
-            self.report_served(codes::MCP_TOOL, format!("the MCP server `{name}` is not pinned"), &at, &help);
+            self.report_served(codes::MCP_TOOL, format!("the MCP server `{name}` is not pinned"), at, &help);
             return None;
         };
         let other = differences(&locked.connection, &server.connection());
@@ -171,7 +171,7 @@ impl<'a> Declare<'a> {
         if !fields.is_empty() {
             let message =
                 format!("the MCP server `{name}` was pinned with other settings than loopctl.json has: {fields}");
-            self.report_served(codes::MCP_TOOL, message, &at, &help);
+            self.report_served(codes::MCP_TOOL, message, at, &help);
             return None;
         }
         Some(locked)
@@ -257,17 +257,13 @@ impl<'a> Declare<'a> {
             locked,
             says_approval,
             is_request: self.main.kind == Some(DocumentKind::AgentRequest),
+            is_step: false,
         };
         let note = |code, message: String, help: &str| ServedNote::new(code, named, message, help);
         match tool::served::made(&described, self.properties) {
             Ok((tool, parts)) => {
                 self.tools.push(tool);
-                let began = RecordedTool { locked: LockedTool::clone(locked), terms: McpToolTerms::clone(terms) };
-                if let Some(text) = tool_text(&declaration.server, named.name, protocol, began)
-                    && !self.used.iter().any(|used| used.name == text.name)
-                {
-                    self.used.push(text);
-                }
+                self.record(&declaration.server, named.name, (protocol, known.1));
                 let is_partial = !parts.is_empty();
                 let held = format!("the schema of `{}` is not held whole: {}", named.name, parts.join("; "));
                 let held = note(codes::LEFT_OUT_TOOL, held, "the part is left out here, and the server judges it");
@@ -289,6 +285,17 @@ impl<'a> Declare<'a> {
                 self.faults.extend(faults.into_iter().map(|fault| fault.placed(&self.main.tree, &at)));
                 Vec::new()
             }
+        }
+    }
+
+    /// Adds what a tool is, and what the project says of it, to the texts of the program.
+    fn record(&mut self, server: &str, name: &str, known: (McpProtocol, &KnownTool<'_>)) {
+        let (protocol, KnownTool { locked, terms }) = known;
+        let began = RecordedTool { locked: LockedTool::clone(locked), terms: McpToolTerms::clone(terms) };
+        if let Some(text) = tool_text(server, name, protocol, began)
+            && !self.used.iter().any(|used| used.name == text.name)
+        {
+            self.used.push(text);
         }
     }
 

@@ -8,6 +8,7 @@ mod known_value;
 mod named;
 mod output;
 mod result;
+mod served;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -31,6 +32,7 @@ pub(crate) use named::{NamedStep, named_document};
 pub(crate) use output::{head, launched, text};
 pub(crate) use result::ListSource;
 pub(crate) use result::{CHANGES, ROW_IDS, ROWS, of_action, of_tables};
+pub(crate) use served::ServedStep;
 pub(super) use walk::walk;
 
 /// The most steps of a document that are looked at.
@@ -67,6 +69,8 @@ pub(crate) struct Steps {
     pub inputs: HashMap<String, Option<Arc<StepInput>>>,
     /// The steps that run a document by its name, by JSON pointer.
     pub named: BTreeMap<String, NamedStep>,
+    /// The tools of MCP servers that are steps, by the type of these steps.
+    pub served: BTreeMap<String, ServedStep>,
     /// The schema of what a run of the document answers, where it has steps.
     pub answer: Value,
 }

@@ -32,6 +32,8 @@ pub(in crate::compile) struct ServedDeclaration<'d> {
     pub says_approval: bool,
     /// Whether a request brought the declaration: it may be another's, and only adds to what the project requires.
     pub is_request: bool,
+    /// Whether a step makes the calls: later steps name parts of what it gives.
+    pub is_step: bool,
 }
 
 /// Why a locked tool makes none.
@@ -121,6 +123,7 @@ pub(in crate::compile) fn made(
         trusts_annotations: served.terms.trust_annotations,
         may_ask: policy.may_ask(),
         headers,
+        gives_structure: served.is_step && served.locked.output_schema.is_some(),
     };
     let kind = ToolKind::Embedded(ToolOrigin::Server(Arc::new(origin)));
     let on_uncertain = served.settings().and_then(|settings| settings.on_uncertain);

@@ -25,6 +25,7 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use self::drift::{compare, is_stricter};
 use self::fault::{McpFault, Unanswered};
+use self::result::ResultForm;
 use self::session::{McpReach, McpSession};
 use super::runner::{OpenedRun, RawFault, RawOutcome, ToolRunner, wrong_kind};
 use super::seconds;
@@ -202,7 +203,10 @@ impl McpRunner {
                     is_first = false;
                 }
                 Err(unanswered) => return Err(unanswered.raw(&served.server)),
-                Ok(answer) => return result::read(&served.server, &served.name, &answer),
+                Ok(answer) => {
+                    let form = if served.gives_structure { ResultForm::Structure } else { ResultForm::All };
+                    return result::read(&served.server, &served.name, form, &answer);
+                }
             }
         }
     }

@@ -9,11 +9,20 @@ use crate::drive::tool::output::{fault, value};
 use crate::drive::tool::runner::RawFault;
 use loopctl_engine::digest::Sha256;
 
+/// What is given of a result that has a structure and texts beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResultForm {
+    /// The structure, and texts that say something else.
+    All,
+    /// The structure alone: its parts are named by the schema of the tool.
+    Structure,
+}
+
 /// What a call gave, or how it failed.
 ///
 /// # Errors
 /// When the tool says that it failed, or asks for something that is not given here.
-pub(super) fn read(server: &str, tool: &str, result: &Value) -> Result<Value, RawFault> {
+pub(super) fn read(server: &str, tool: &str, form: ResultForm, result: &Value) -> Result<Value, RawFault> {
     match result.get("resultType").and_then(Value::as_str) {
         None | Some("complete") => {}
         Some("input_required") => return Err(asks(server, tool, result)),
@@ -27,7 +36,7 @@ pub(super) fn read(server: &str, tool: &str, result: &Value) -> Result<Value, Ra
     let text = parts.join("\n");
     let structure = result.get("structuredContent").filter(|structure| !structure.is_null());
     let given = match structure {
-        Some(structure) if says_the_same(&parts, structure) => structure.clone(),
+        Some(structure) if form == ResultForm::Structure || says_the_same(&parts, structure) => structure.clone(),
         Some(structure) => json!({ "structuredContent": structure, "text": text }),
         None if parts.is_empty() => json!({ "status": "ok" }),
         // One text that is JSON is read as that, as the answers of other tools are.
@@ -110,7 +119,7 @@ mod tests {
     use super::*;
 
     fn given(result: &Value) -> Value {
-        read("s", "t", result).unwrap()
+        read("s", "t", ResultForm::All, result).unwrap()
     }
 
     #[test]
@@ -124,6 +133,7 @@ mod tests {
         assert_eq!(given(&listed), json!({"all": [{"n": 1}]}));
         let other = json!({"content": [{"type": "text", "text": "one"}], "structuredContent": {"n": 1}});
         assert_eq!(given(&other), json!({"structuredContent": {"n": 1}, "text": "one"}));
+        assert_eq!(read("s", "t", ResultForm::Structure, &other).unwrap(), json!({"n": 1}));
         assert_eq!(given(&json!({"content": []})), json!({"status": "ok"}));
         assert_eq!(given(&json!({"content": [{"type": "text", "text": "12.50"}]})), json!("12.50"));
     }
@@ -157,7 +167,7 @@ mod tests {
     #[test]
     fn a_failure_keeps_its_texts_and_its_structure() {
         let result = json!({"isError": true, "content": [{"type": "text", "text": "no such file"}], "structuredContent": {"code": 2}});
-        let raw = read("files", "read", &result).unwrap_err();
+        let raw = read("files", "read", ResultForm::All, &result).unwrap_err();
         assert_eq!(raw.fault.class, "server files: `read` failed");
         assert_eq!(*raw.answer.unwrap(), json!({"structuredContent": {"code": 2}, "text": "no such file"}));
         assert!(!raw.is_uncertain);
@@ -169,8 +179,8 @@ mod tests {
             "a": {"method": "elicitation/create", "params": {"message": "Which account?"}},
             "b": {"method": "sampling/createMessage"},
         }});
-        let raw = read("s", "t", &result).unwrap_err();
+        let raw = read("s", "t", ResultForm::All, &result).unwrap_err();
         assert_eq!(*raw.answer.unwrap(), json!({"asked": ["Which account?", "sampling/createMessage"]}));
-        assert!(read("s", "t", &json!({"resultType": "odd"})).unwrap_err().is_uncertain);
+        assert!(read("s", "t", ResultForm::All, &json!({"resultType": "odd"})).unwrap_err().is_uncertain);
     }
 }
