@@ -3,6 +3,8 @@
 mod call;
 mod list;
 mod pin;
+mod serve;
+mod stdio_session;
 mod tool_text;
 mod verify;
 
@@ -25,16 +27,18 @@ use crate::project::{self, ProjectFile};
 use crate::syntax::MAX_BYTES;
 use crate::trace::escape;
 
-/// Pin, compare and try the tools of MCP servers
+/// Pin, compare and try the tools of MCP servers, or be one
 ///
 /// The servers are in `mcp` of loopctl.json. What their tools are, and what they take, is in mcp.lock.json beside it: `pin`
-/// writes that file, and runs and `check` read it.
+/// writes that file, and runs and `check` read it. `serve` is the other direction: loops and workflows are tools of an editor or
+/// an assistant.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl mcp pin files
   loopctl mcp verify
   loopctl mcp list files
-  loopctl mcp call files.read_text_file '{\"path\":\"notes.txt\"}'")]
+  loopctl mcp call files.read_text_file '{\"path\":\"notes.txt\"}'
+  loopctl mcp serve loops")]
 pub struct McpCommand {
     #[command(subcommand)]
     pub task: McpTask,
@@ -47,6 +51,7 @@ pub enum McpTask {
     Verify(verify::McpVerifyTask),
     List(list::McpListTask),
     Call(call::McpCallTask),
+    Serve(serve::McpServeTask),
 }
 
 /// Which project.
@@ -72,6 +77,11 @@ pub struct McpProject {
 }
 
 impl McpCommand {
+    /// Whether it serves a client for as long as that wants.
+    pub fn serves(&self) -> bool {
+        matches!(self.task, McpTask::Serve(_))
+    }
+
     /// Does the task.
     ///
     /// # Errors
@@ -82,6 +92,7 @@ impl McpCommand {
             McpTask::Verify(verify) => verify.perform(surface).await,
             McpTask::List(list) => list.perform(surface),
             McpTask::Call(call) => call.perform(surface).await,
+            McpTask::Serve(serve) => serve.perform(surface).await,
         }
     }
 }

@@ -145,6 +145,7 @@ pub fn main() -> ExitCode {
         let arguments = Arguments::try_parse();
         let fault = log::init(match &arguments {
             Ok(Arguments { command: Command::Serve(serve) }) => log::LoggedProcess::Server(serve.log_format),
+            Ok(Arguments { command: Command::Mcp(mcp) }) if mcp.serves() => log::LoggedProcess::Server(None),
             _ => log::LoggedProcess::Command,
         });
         match arguments {

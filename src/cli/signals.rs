@@ -65,6 +65,11 @@ impl SignalCounter {
         Self::of(if has_terminal() { Signals::new() } else { Signals::without_hangup() })
     }
 
+    /// How many have arrived.
+    pub fn count(&self) -> u32 {
+        *self.count.borrow()
+    }
+
     /// Waits until `wanted` signals have arrived.
     pub async fn reach(&self, wanted: u32) {
         let mut count = self.count.clone();

@@ -13,6 +13,7 @@ pub mod folder;
 mod folder_files;
 mod listener;
 pub mod live_folder;
+pub(crate) mod mcp;
 mod metrics;
 pub mod middleware;
 mod openapi;

@@ -89,7 +89,17 @@ impl StartKey {
                 "`Idempotency-Key` comes once, with 1 to 255 letters, digits and signs from ! to ~, and blanks between them",
             ));
         };
-        Ok(Some(Self::of_parts(&["loopctl idempotency key", org.unwrap_or_default(), &key])))
+        Ok(Some(Self::of_text(org, &key)))
+    }
+
+    /// The key with this text. `org`: that of the run that it starts.
+    pub fn of_text(org: Option<&str>, key: &str) -> Self {
+        Self::of_parts(&["loopctl idempotency key", org.unwrap_or_default(), key])
+    }
+
+    /// Has a start name this key, as the key of a request for a loop or workflow of the folder.
+    pub fn name(self, name: &str, start: &mut Start) {
+        (start.run_id, start.key) = (Some(run_id::of_key(name, &self.0)), Some(self.0));
     }
 
     /// The key of the run of a workflow that a delivery starts: the same delivery is the same run, whatever the mapping of its

@@ -33,6 +33,7 @@ mod gallery;
 mod hyphen_pages;
 mod json_suite;
 mod mcp;
+mod mcp_serve;
 mod packaging;
 mod pasted;
 mod picture;

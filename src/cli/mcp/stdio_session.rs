@@ -1,0 +1,424 @@
+//! A client that speaks over the standard streams: a message a line. Each call is a run, which is driven here.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::cli::next_commands::NextCommands;
+use crate::cli::output::shown;
+use crate::cli::process::acting_user;
+use crate::cli::remedies;
+use crate::cli::signals::SignalCounter;
+use crate::cli::store::StorePlace;
+use crate::drive::engine::{Engine, Watch};
+use crate::drive::fault::Fault;
+use crate::drive::stop::Stop;
+use crate::engine::notice::{Listener, Notice};
+use crate::language::mcp::McpProtocol;
+use crate::serve::Folder;
+use crate::serve::mcp::client_message::{
+    self, ClientMessage, ClientRequest, INVALID_REQUEST, McpRefusal, answer, notification,
+};
+use crate::serve::mcp::offered_tools::McpTools;
+use crate::serve::mcp::protocol::{self, ClientEra, McpWork, ToolRequest};
+use crate::serve::mcp::{MAX_MESSAGE_BYTES, call_result, progress};
+use crate::trace::{Redaction, escape, result};
+
+/// The most requests under way, with those that wait for a run's turn.
+const MAX_REQUESTS: usize = 256;
+/// The most messages that wait to be written.
+const MAX_UNWRITTEN: usize = 256;
+/// How long a client may take to read what is left when the session ends.
+const TIME_TO_READ: Duration = Duration::from_secs(1);
+/// How long runs may take to end after they were asked to stop at once.
+const TIME_TO_STOP: Duration = Duration::from_millis(900);
+
+/// Why nobody decides.
+const IN_MEMORY: &str = "the run is in memory, and ends with this process: nobody can decide it";
+
+/// What a session serves.
+pub struct SessionParts {
+    pub folder: Folder,
+    /// By the folders of their projects.
+    pub engines: HashMap<PathBuf, Engine>,
+    pub place: StorePlace,
+    pub runs_at_once: usize,
+}
+
+/// A session with a client.
+struct StdioSession {
+    parts: SessionParts,
+    /// The revision that `initialize` settled.
+    settled: Mutex<Option<McpProtocol>>,
+    under_way: Mutex<HashMap<String, Arc<RequestUnderWay>>>,
+    turns: Semaphore,
+    written: mpsc::Sender<String>,
+    /// Whether the session ends.
+    ending: watch::Sender<bool>,
+}
+
+/// A request that takes time.
+#[derive(Default)]
+struct RequestUnderWay {
+    stop: Stop,
+    is_cancelled: AtomicBool,
+    cancelled: tokio::sync::Notify,
+}
+
+/// What came from the client.
+enum FrameRead {
+    Line(Vec<u8>),
+    TooLong,
+}
+
+/// Serves a client until its messages end, or a signal comes; then each run finishes its step.
+pub async fn serve_session(
+    parts: SessionParts,
+    input: impl AsyncRead + Unpin + Send + 'static,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+    signals: SignalCounter,
+) {
+    let (written, unwritten) = mpsc::channel(MAX_UNWRITTEN);
+    let (frames, mut incoming) = mpsc::channel(1);
+    let session = Arc::new(StdioSession {
+        turns: Semaphore::new(parts.runs_at_once),
+        parts,
+        settled: Mutex::default(),
+        under_way: Mutex::default(),
+        written,
+        ending: watch::Sender::new(false),
+    });
+    let writer = tokio::spawn(write(output, unwritten));
+    let ending = session.ending.clone();
+    let reader = tokio::spawn(async move {
+        read(BufReader::new(input), frames).await;
+        // What is being answered now may never be read.
+        ending.send_replace(true);
+    });
+    let mut requests = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = signals.reach(1) => break,
+            // Nobody reads any more.
+            () = session.written.closed() => break,
+            Some(_) = requests.join_next(), if !requests.is_empty() => {}
+            frame = incoming.recv() => match frame {
+                Some(frame) => tokio::select! {
+                    biased;
+                    () = signals.reach(1) => break,
+                    () = session.take(frame, &mut requests) => {}
+                },
+                None => break,
+            }
+        }
+    }
+    session.ending.send_replace(true);
+    reader.abort();
+    session.end(&mut requests, &signals).await;
+    drop(session);
+    let _ = tokio::time::timeout(TIME_TO_READ, writer).await;
+}
+
+impl StdioSession {
+    fn under_way(&self) -> MutexGuard<'_, HashMap<String, Arc<RequestUnderWay>>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a message. In a session that ends it is lost if nobody reads.
+    async fn write(&self, message: &Value) {
+        let line = escape::json(&message.to_string()).into_owned() + "\n";
+        let mut ending = self.ending.subscribe();
+        let over = async {
+            let _ = ending.wait_for(|is_over| *is_over).await;
+            tokio::time::sleep(TIME_TO_READ).await;
+        };
+        tokio::select! {
+            biased;
+            _ = self.written.send(line) => {}
+            () = over => {}
+        }
+    }
+
+    async fn take(self: &Arc<Self>, frame: FrameRead, requests: &mut JoinSet<()>) {
+        let line = match frame {
+            FrameRead::Line(line) => line,
+            FrameRead::TooLong => {
+                let why = format!("a message has at most {MAX_MESSAGE_BYTES} bytes");
+                return self.write(&McpRefusal::new(INVALID_REQUEST, why).answer(&Value::Null)).await;
+            }
+        };
+        match client_message::read(&line) {
+            Err(refusal) => self.write(&refusal).await,
+            Ok(ClientMessage::Request(request)) => self.take_request(request, requests).await,
+            Ok(ClientMessage::Notification { method, params }) if method == "notifications/cancelled" => {
+                let id = params.get("requestId").map(Value::to_string).unwrap_or_default();
+                let cancelled = self.under_way().get(&id).cloned();
+                if let Some(request) = cancelled {
+                    request.cancel();
+                }
+            }
+            Ok(ClientMessage::Notification { .. } | ClientMessage::Response) => {}
+        }
+    }
+
+    async fn take_request(self: &Arc<Self>, request: ClientRequest, requests: &mut JoinSet<()>) {
+        let id = request.id.clone();
+        if protocol::opens(&request) {
+            return match protocol::initialize(&request) {
+                Ok((settled, result)) => {
+                    *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(settled);
+                    self.write(&answer(&id, &result)).await;
+                }
+                Err(refusal) => self.write(&refusal.answer(&id)).await,
+            };
+        }
+        let settled = *self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        let era = ClientEra::of(&request, settled);
+        let tools = self.tools();
+        let asked = era.and_then(|era| Ok((era, era.asked(&request, || tools.listed())?)));
+        match asked {
+            Err(refusal) => self.write(&refusal.answer(&id)).await,
+            Ok((_, McpWork::Result(result))) => self.write(&answer(&id, &result)).await,
+            Ok((_, McpWork::Call(call))) if !tools.by_name.contains_key(&call.name) => {
+                let refusal = protocol::no_such_tool(&call.name, tools.by_name.keys().map(String::as_str));
+                self.write(&refusal.answer(&id)).await;
+            }
+            Ok((era, asked)) => match self.admit(&id) {
+                Err(refusal) => self.write(&refusal.answer(&id)).await,
+                Ok(None) => {
+                    let why = format!("{MAX_REQUESTS} requests are under way: ask again when one of them has ended");
+                    let busy = era.result(call_result::failure("busy", &why, None));
+                    self.write(&answer(&id, &busy)).await;
+                }
+                Ok(Some(under_way)) => {
+                    let session = Arc::clone(self);
+                    requests.spawn(async move { session.perform(era, id, asked, under_way).await }.boxed());
+                }
+            },
+        }
+    }
+
+    fn tools(&self) -> McpTools<'_> {
+        McpTools::of(&self.parts.folder.loops, |_| true)
+    }
+
+    /// Counts a request as under way; none when there are too many.
+    fn admit(&self, id: &Value) -> Result<Option<Arc<RequestUnderWay>>, McpRefusal> {
+        let mut all = self.under_way();
+        if all.contains_key(&id.to_string()) {
+            return Err(protocol::id_in_use());
+        }
+        if all.len() >= MAX_REQUESTS {
+            return Ok(None);
+        }
+        let under_way = Arc::new(RequestUnderWay::default());
+        all.insert(id.to_string(), Arc::clone(&under_way));
+        Ok(Some(under_way))
+    }
+
+    async fn perform(&self, era: ClientEra, id: Value, asked: McpWork, under_way: Arc<RequestUnderWay>) {
+        let result = match asked {
+            McpWork::Result(result) => result,
+            McpWork::Call(call) => self.run(&call, &under_way).await,
+            McpWork::Listen => {
+                self.write(&protocol::listening(&id)).await;
+                self.until_over(&under_way).await;
+                json!({ "_meta": { "io.modelcontextprotocol/subscriptionId": id } })
+            }
+        };
+        let is_cancelled = under_way.is_cancelled.load(Ordering::SeqCst);
+        // The id is free before the client can know it.
+        self.under_way().remove(&id.to_string());
+        if !is_cancelled {
+            self.write(&answer(&id, &era.result(result))).await;
+        }
+    }
+
+    async fn until_over(&self, under_way: &RequestUnderWay) {
+        let mut ending = self.ending.subscribe();
+        tokio::select! {
+            () = under_way.cancelled() => {}
+            _ = ending.wait_for(|is_over| *is_over) => {}
+        }
+    }
+
+    /// Carries out a call: the run is in the store before its first step.
+    async fn run(&self, call: &ToolRequest, under_way: &Arc<RequestUnderWay>) -> Value {
+        let failure = |fault: &Fault| call_result::failure(fault.code(), &said(fault), None);
+        let turn = tokio::select! {
+            biased;
+            () = self.until_over(under_way) => None,
+            turn = self.turns.acquire() => turn.ok(),
+        };
+        let offered = self.tools().by_name.get(&call.name).copied();
+        let engine = offered.and_then(|offered| self.parts.engines.get(&offered.root));
+        let (Some(offered), Some(engine), Some(_turn)) = (offered, engine, turn) else {
+            return call_result::failure("stopped", "the server stops: nothing was started", None);
+        };
+        let program = &offered.program;
+        let redact = Redaction::new(&program.project.redact);
+        let listener = call.progress_token.as_ref().map(|token| ProgressListener {
+            token: token.clone(),
+            count: AtomicU64::new(0),
+            written: self.written.clone(),
+            under_way: Arc::clone(under_way),
+            redact: Redaction::new(&program.project.redact),
+        });
+        let watch = Watch {
+            listener: listener.as_ref().map(|listener| -> &dyn Listener { listener }),
+            stop: Some(under_way.stop.clone()),
+        };
+        let mut start = call.start(&program.name);
+        start.by = acting_user();
+        match engine.run(program, start, watch).await {
+            Ok(finished) => {
+                let result = result(shown(program), &finished.state, &redact);
+                let next = self.next_commands(&result.run_id);
+                call_result::of_run(&result, || match next.lasts {
+                    true => next.deciding(&result),
+                    false => Some(IN_MEMORY.to_owned()),
+                })
+            }
+            Err(fault) => failure(&fault),
+        }
+    }
+
+    /// The commands for a run. They name the store: nobody knows the folder that the host started this process in.
+    fn next_commands(&self, run_id: &str) -> NextCommands {
+        let place = &self.parts.place;
+        let file = place.file().and_then(|file| std::fs::canonicalize(file).ok());
+        let store = file.map(|file| format!("sqlite:{}", file.display()));
+        let next = NextCommands::new(run_id, place);
+        NextCommands { store: store.or_else(|| next.store.clone()), ..next }
+    }
+
+    /// Has each run finish its step; a signal has them stop at once.
+    async fn end(&self, requests: &mut JoinSet<()>, signals: &SignalCounter) {
+        let stop_all = |stop: &dyn Fn(&Stop)| self.under_way().values().for_each(|request| stop(&request.stop));
+        stop_all(&|stop| stop.after_step());
+        let all_ended = async {
+            while requests.join_next().await.is_some() {}
+            for run in self.parts.engines.values().flat_map(Engine::spawned) {
+                let _ = run.task.await;
+            }
+        };
+        let mut all_ended = std::pin::pin!(all_ended);
+        let before = signals.count();
+        tokio::select! {
+            () = &mut all_ended => return,
+            () = signals.reach(before.saturating_add(1)) => {}
+        }
+        stop_all(&|stop| stop.now());
+        let _ = tokio::time::timeout(TIME_TO_STOP, all_ended).await;
+    }
+}
+
+impl RequestUnderWay {
+    /// Has the run end after its step. Nothing more is sent of the request.
+    fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::SeqCst);
+        self.stop.after_step();
+        self.cancelled.notify_waiters();
+    }
+
+    async fn cancelled(&self) {
+        let cancelled = self.cancelled.notified();
+        if !self.is_cancelled.load(Ordering::SeqCst) {
+            cancelled.await;
+        }
+    }
+}
+
+/// A fault, with what helps against it: all that is wrong with an input.
+fn said(fault: &Fault) -> String {
+    if let Fault::Diagnostics(all) = fault {
+        return call_result::all_said(all);
+    }
+    match fault.remedy() {
+        Some(remedy) => format!("{fault}; {}", remedies::words(&remedy)),
+        None => fault.to_string(),
+    }
+}
+
+/// Sends notifications of the progress of a run. A client that is behind misses some of them.
+struct ProgressListener {
+    token: Value,
+    count: AtomicU64,
+    written: mpsc::Sender<String>,
+    under_way: Arc<RequestUnderWay>,
+    redact: Redaction,
+}
+
+impl Listener for ProgressListener {
+    fn on(&self, notice: Notice) {
+        let Some(message) = progress::message(&notice, &self.redact) else { return };
+        if self.under_way.is_cancelled.load(Ordering::SeqCst) {
+            return;
+        }
+        let count = self.count.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let params = json!({ "progressToken": self.token, "progress": count, "message": message });
+        let line = escape::json(&notification("notifications/progress", &params).to_string()).into_owned() + "\n";
+        let _ = self.written.try_send(line);
+    }
+}
+
+/// Reads lines to their end. A line that is too long is passed over.
+async fn read(mut input: impl tokio::io::AsyncBufRead + Unpin, frames: mpsc::Sender<FrameRead>) {
+    let limit = u64::try_from(MAX_MESSAGE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    loop {
+        let mut line = Vec::new();
+        let frame = match (&mut input).take(limit).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) if line.len() > MAX_MESSAGE_BYTES && line.last() != Some(&b'\n') => {
+                if !pass_over(&mut input).await {
+                    return;
+                }
+                FrameRead::TooLong
+            }
+            Ok(_) if line.trim_ascii().is_empty() => continue,
+            Ok(_) => FrameRead::Line(line),
+        };
+        if frames.send(frame).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads the rest of a line; returns whether it has an end.
+async fn pass_over(input: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> bool {
+    loop {
+        let (length, is_end) = match input.fill_buf().await {
+            Ok([]) | Err(_) => return false,
+            Ok(bytes) => match bytes.iter().position(|byte| *byte == b'\n') {
+                Some(at) => (at.saturating_add(1), true),
+                None => (bytes.len(), false),
+            },
+        };
+        input.consume(length);
+        if is_end {
+            return true;
+        }
+    }
+}
+
+/// Writes lines until there are no more, or nobody reads them.
+async fn write(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<String>) {
+    while let Some(line) = lines.recv().await {
+        let written = async {
+            output.write_all(line.as_bytes()).await?;
+            output.flush().await
+        };
+        if written.await.is_err() {
+            return;
+        }
+    }
+}
