@@ -24,6 +24,11 @@ spans:
     cargo clippy --all-targets --features otel --locked -- -D warnings
     cargo test --features otel --locked telemetry
 
+# Lints and tests of mail, which need the feature `email`
+email:
+    cargo clippy --all-targets --features email --locked -- -D warnings
+    cargo test --features email --locked mail
+
 # Lints and tests of MySQL and MariaDB, which need the feature `mysql` (and the package mariadb-server)
 mysql:
     cargo clippy --all-targets --features mysql --locked -- -D warnings
@@ -36,7 +41,7 @@ restate:
 
 # Lints of what is built with other features: the spans and MySQL, and what an embedder compiles, without the command line, the server and the stores
 features:
-    cargo clippy --features otel,mysql --locked --lib --bins --test it -- -D warnings
+    cargo clippy --features otel,mysql,email --locked --lib --bins --test it -- -D warnings
     cargo clippy --no-default-features --lib --locked -- -D warnings
 
 # What is compiled for other systems, and played on none of them: macOS and Windows, for each target that rustup has added (`rustup target add x86_64-pc-windows-gnu aarch64-apple-darwin`)
@@ -49,6 +54,7 @@ nightly: features systems
     LOOPCTL_NIGHTLY=1 cargo test --locked --test it -- agreement:: crash simulation::flows:: wide:: replay::forked heavy_schemas
     PROPTEST_CASES=4000 cargo test --locked --lib
     just mysql
+    just email
     just restate
 
 # The tests of tests/it/run, with each process killed after each event and resumed

@@ -60,6 +60,7 @@ mod left_out;
 mod llm_answers;
 mod long_lists;
 mod lost_calls;
+mod mail;
 mod matcher_tool;
 mod missing_values;
 mod mistakes;

@@ -90,4 +90,4 @@ mod tool_outcomes;
 mod waits;
 mod who;
 mod workflow_tools;
-mod workflows;
+pub mod workflows;

@@ -210,6 +210,7 @@ codes! {
     CONCURRENCY_BELOW = "L228" Error "concurrency-below" "Step or tool that waits for a workflow with `concurrency`",
     IDLE_ON_CANCEL = "L229" Warning "idle-on-cancel" "`on_cancel` without `on_failure`",
     ASK_TARGET = "L231" Error "ask-target" "Question that is posted to nobody",
+    MAIL_TARGET = "L232" Error "mail-target" "Target that can't be sent to",
     HIDDEN_ITEM = "L234" Warning "hidden-item" "Key that hides the item of its loop",
     FORM_FIELDS = "L236" Error "form-fields" "Form that can't be filled in",
     NOTIFY_TARGET = "L237" Error "notify-target" "Text that is sent to nobody",

@@ -23,9 +23,29 @@ pub struct NoticeProperties {
 pub struct NotifyTarget {
     /// What takes the texts.
     pub kind: NotifyKind,
-    /// The address that takes them: `orgconfig:KEY`, because who has it can write there; or the address itself.
+    /// The address that takes them: `orgconfig:KEY`, because who has it can write there; or the address itself. Of all kinds but
+    /// `email`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
-    pub url: String,
+    pub url: Option<String>,
+    /// Of `email`: the server that takes mail, `smtps://HOST:465` or `smtp://HOST:587`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub smtp: Option<String>,
+    /// Of `email`: the address that mail comes from, like `Claims <claims@example.com>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub from: Option<String>,
+    /// Of `email`: the addresses that read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 50))]
+    pub to: Option<Vec<String>>,
+    /// Of `email`: the name at the server: `orgconfig:KEY`, or the name itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub username: Option<String>,
+    /// Of `email`: the password at the server, `orgconfig:KEY`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
 }
 
 /// What takes the texts.
@@ -38,4 +58,6 @@ pub enum NotifyKind {
     Teams,
     /// Any server: a JSON object with `to` and `text` is posted to it.
     Webhook,
+    /// Mail, by a server that takes it.
+    Email,
 }

@@ -44,6 +44,7 @@ impl Tool {
             | ToolKind::Matcher(_)
             | ToolKind::Launch(_)
             | ToolKind::Loop(_) => Vec::new(),
+            ToolKind::Mail(mail) => mail.templates().collect(),
             ToolKind::Http(http) => {
                 let fields = http.headers.iter().chain(&http.query).flat_map(|(_, field)| field.templates());
                 let mut all: Vec<&Template> = std::iter::once(&http.url).chain(fields).collect();

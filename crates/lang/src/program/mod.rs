@@ -422,7 +422,9 @@ impl Tool {
     /// no question to a model.
     pub fn may_be_lost(&self) -> bool {
         let reaches_out = match &self.kind {
-            ToolKind::Http(_) | ToolKind::Db(_) | ToolKind::Command(_) | ToolKind::Embedded(_) => true,
+            ToolKind::Http(_) | ToolKind::Mail(_) | ToolKind::Db(_) | ToolKind::Command(_) | ToolKind::Embedded(_) => {
+                true
+            }
             ToolKind::Action(tool) => !tool.action.kind().spends(),
             ToolKind::Loop(_) | ToolKind::Launch(_) | ToolKind::Builtin(_) | ToolKind::Matcher(_) => false,
         };
@@ -438,6 +440,7 @@ impl Tool {
             ToolKind::Launch(_)
             | ToolKind::Builtin(_)
             | ToolKind::Http(_)
+            | ToolKind::Mail(_)
             | ToolKind::Db(_)
             | ToolKind::Command(_)
             | ToolKind::Matcher(_)
@@ -485,7 +488,7 @@ impl Tool {
 
     /// Whether it sends a text to a target of `notify`.
     pub fn sends_notice(&self) -> bool {
-        matches!(&self.kind, ToolKind::Http(HttpTool { body: Some(Body::Notice(_)), .. }))
+        matches!(&self.kind, ToolKind::Mail(_) | ToolKind::Http(HttpTool { body: Some(Body::Notice(_)), .. }))
     }
 
     /// The keys of the secrets that a call sends.
@@ -501,6 +504,7 @@ impl Tool {
         match &self.kind {
             ToolKind::Builtin(_) | ToolKind::Embedded(_) | ToolKind::Launch(_) | ToolKind::Loop(_) => Vec::new(),
             ToolKind::Action(tool) => tool.templates().flat_map(of).collect(),
+            ToolKind::Mail(mail) => mail.templates().flat_map(of).collect(),
             ToolKind::Http(http) => {
                 let mut all = of(&http.url);
                 all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| in_field(field)));
@@ -533,6 +537,8 @@ pub enum ToolKind {
     Action(TemplatedAction),
     /// A request to an HTTP server.
     Http(HttpTool),
+    /// A mail.
+    Mail(Box<MailTool>),
     /// A query to a database.
     Db(DbTool),
     /// A program on this machine.
@@ -564,6 +570,28 @@ pub struct HttpTool {
     pub used: Vec<String>,
     /// The values that go into the body as they are.
     pub bare: Option<BareValues>,
+}
+
+/// A text that is sent by mail.
+#[derive(Debug)]
+pub struct MailTool {
+    /// The server, as written.
+    pub smtp: String,
+    /// Who sends it.
+    pub from: String,
+    /// Who reads it.
+    pub to: Vec<String>,
+    /// The name at the server.
+    pub username: Option<Template>,
+    /// The password at the server.
+    pub password: Option<Template>,
+}
+
+impl MailTool {
+    /// Its templates, in their order.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        self.username.iter().chain(&self.password)
+    }
 }
 
 /// Values that go into a body as they are, because their formats let no sign through that the body gives a meaning.

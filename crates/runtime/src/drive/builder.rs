@@ -138,7 +138,7 @@ impl EngineBuilder {
 
     /// The engine.
     pub fn build(self) -> Engine {
-        let addresses = self.project.notify.values().map(|target| target.url.as_str());
+        let addresses = self.project.notify.values().filter_map(|target| target.url.as_deref());
         let mut vault = Vault::new(self.project.orgconfig.clone(), &self.root).with_addresses(addresses);
         if self.stage.as_ref().is_none_or(|stage| stage.is_live) {
             let programs = AllowedPrograms::new(&self.project.allow.commands, &self.root);

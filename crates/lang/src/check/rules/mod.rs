@@ -49,6 +49,7 @@ mod idle_on_uncertain;
 mod item_key;
 mod key_in_the_clear;
 mod limits_at_odds;
+mod mail_target;
 mod many_tools;
 mod mcp_server;
 mod missing_column;
@@ -207,6 +208,7 @@ pub const RULES: &[Rule] = &[
     concurrency_key::RULE,
     idle_on_cancel::RULE,
     ask_target::RULE,
+    mail_target::RULE,
     hidden_item::RULE,
     form_fields::RULE,
     notify_target::RULE,

@@ -6,7 +6,7 @@ use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes, nearest};
 use crate::language::Project;
-use crate::language::notify::{NOTIFY, NotifyTarget};
+use crate::language::notify::{NOTIFY, NotifyKind, NotifyTarget};
 use crate::policy::host::{AllowedHost, WrittenHost};
 use crate::syntax::{quoted, token};
 
@@ -101,7 +101,7 @@ fn address(subject: &Subject<'_>, project: &Project, name: &str, target: &Notify
     const WHOLE: &str =
         "the whole address as a secret, `orgconfig:KEY`, or written out: https://hooks.example.com/loopctl";
     let cursor = subject.in_project(&format!("/notify/{}/url", token(name)))?;
-    let url = target.url.as_str();
+    let url = target.url.as_deref().filter(|_| target.kind != NotifyKind::Email)?;
     if let Some(key) = url.strip_prefix("orgconfig:") {
         let is_key = !key.is_empty() && key.chars().all(|sign| sign.is_ascii_alphanumeric() || "_-".contains(sign));
         let message = "the address of a target is a secret alone, or is written out".to_owned();

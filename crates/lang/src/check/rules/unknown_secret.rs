@@ -37,8 +37,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
     }
     for (name, target) in &project.notify {
-        if let Some(cursor) = subject.in_project(&format!("/notify/{}/url", token(name))) {
-            search.in_text(&cursor, &target.url, found);
+        for (field, text) in [("url", &target.url), ("username", &target.username), ("password", &target.password)] {
+            let cursor = subject.in_project(&format!("/notify/{}/{field}", token(name)));
+            if let (Some(cursor), Some(text)) = (cursor, text) {
+                search.in_text(&cursor, text, found);
+            }
         }
     }
     for (name, model) in &project.models {

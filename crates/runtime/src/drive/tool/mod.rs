@@ -7,6 +7,7 @@ mod db;
 mod embedded;
 mod http;
 mod llm;
+mod mail;
 mod matcher;
 mod mcp;
 mod offline_calls;
@@ -43,6 +44,7 @@ use self::db::DbRunner;
 use self::embedded::EmbeddedRunner;
 use self::http::HttpRunner;
 use self::llm::LlmRunner;
+use self::mail::MailRunner;
 use self::matcher::MatcherRunner;
 use self::mcp::McpRunner;
 use self::output::fault;
@@ -70,6 +72,7 @@ pub struct Toolbox {
     /// What is played in place of the world.
     stage: Option<Arc<Stage>>,
     http: HttpRunner,
+    mail: MailRunner,
     llm: LlmRunner,
     db: DbRunner,
     command: CommandRunner,
@@ -114,6 +117,7 @@ impl Toolbox {
             script: None,
             stage: None,
             http: HttpRunner::new(Egress::new(&project.allow), vault),
+            mail: MailRunner::new(Egress::new(&project.allow), vault),
             llm: LlmRunner::new(models, vault),
             db: DbRunner::new(project, root, vault),
             command: CommandRunner::new(project, root, vault),
@@ -147,6 +151,7 @@ impl Toolbox {
     fn runner(&self, kind: &ToolKind) -> Option<&dyn ToolRunner> {
         Some(match kind {
             ToolKind::Http(_) => &self.http,
+            ToolKind::Mail(_) => &self.mail,
             ToolKind::Action(tool) => return self.action_runner(&tool.action),
             ToolKind::Db(_) => &self.db,
             ToolKind::Command(_) => &self.command,
@@ -168,8 +173,8 @@ impl Toolbox {
 
     /// Every runner.
     fn runners(&self) -> impl Iterator<Item = &dyn ToolRunner> {
-        let kinds: [&dyn ToolRunner; 7] =
-            [&self.http, &self.llm, &self.db, &self.command, &self.matcher, &self.embedded, &self.mcp];
+        let kinds: [&dyn ToolRunner; 8] =
+            [&self.http, &self.mail, &self.llm, &self.db, &self.command, &self.matcher, &self.embedded, &self.mcp];
         kinds.into_iter().chain(self.script.iter().map(|script| -> &dyn ToolRunner { script }))
     }
 
@@ -287,7 +292,8 @@ fn transient(fault: ToolFault) -> RawFault {
 
 /// The same for a call that was given up whatever it was at. A database ends its calls itself, and undoes them.
 fn cut_off(tool: &Tool, limit: Duration) -> RawFault {
-    let is_uncertain = matches!(tool.kind, ToolKind::Http(_) | ToolKind::Command(_) | ToolKind::Embedded(_));
+    let is_uncertain =
+        matches!(tool.kind, ToolKind::Http(_) | ToolKind::Mail(_) | ToolKind::Command(_) | ToolKind::Embedded(_));
     RawFault { is_uncertain, ..timed_out(limit) }
 }
 

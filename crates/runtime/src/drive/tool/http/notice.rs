@@ -37,7 +37,8 @@ pub(super) fn body(kind: NotifyKind, input: &Value, key: &str) -> Value {
                 { "contentType": "application/vnd.microsoft.card.adaptive", "content": card }
             ] })
         }
-        NotifyKind::Webhook => {
+        // Mail is no request.
+        NotifyKind::Webhook | NotifyKind::Email => {
             let mut body = json!({ "id": key, "to": text("to"), "text": text("text") });
             for name in OF_QUESTIONS {
                 if let (Some(value), Some(body)) = (input.get(name), body.as_object_mut()) {
