@@ -43,6 +43,43 @@ fn ended(place: &Place, fail: &str) -> (Value, bool) {
 }
 
 #[test]
+fn a_kill_at_every_boundary_of_a_reminder_posts_it_under_one_key() {
+    let mut kills = 0;
+    for boundary in BOUNDARIES {
+        for event in 0..MOST_EVENTS {
+            let server = Server::with(|_, _| Answer::json("ok"));
+            let place = Place::on_disk();
+            let target = json!({ "kind": "webhook", "url": format!("{}/hook", server.url()) });
+            place.json("loopctl.json", &json!({ "allow": { "private_addresses": true }, "notify": { "ops": target } }));
+            let properties = json!({ "comment": "Go?", "ask": ["ops"], "reminder_intervals": [3600] });
+            let ask = json!({ "id": "ok", "type": "PbotApproval", "properties": properties });
+            place.json("loop.json", &json!({ "name": "w", "definition": { "actions": [ask] } }));
+            place.json("script.json", &json!({ "replies": [] }));
+            place.file("clock", "3600000");
+            let clock = place.path().join("clock");
+            let at = format!("journal:{event}:{boundary}");
+            assert_eq!(call(&place, &["run", "loop.json", "--run-id", "r"], "").code, 3, "{at}");
+            let resume = |fail: &str| {
+                let args = ["resume", "r", "--script", "script.json", "--output", "json"];
+                let mut command = place.command(&args);
+                command.env("LOOPCTL_CLOCK", &clock);
+                killed(command, fail)
+            };
+            kills += usize::from(resume(&at).code == -9);
+            let ran = resume("");
+            assert_eq!(ran.code, 3, "{at}: {ran:#?}");
+            let keys: BTreeSet<String> =
+                server.requests().iter().map(|request| request.header("idempotency-key").unwrap().to_owned()).collect();
+            // At most the one that was under way when the process died is posted again.
+            assert!(keys.len() == 2 && server.requests().len() <= 3, "{at}: {:?}", server.requests());
+            let asked = ran.json()["asked"].clone();
+            assert!(asked[1]["posted_at"].is_string() && asked[1]["reminder"] == 1, "{at}: {asked}");
+        }
+    }
+    assert!(kills >= 3, "{kills}");
+}
+
+#[test]
 fn a_kill_at_every_boundary_loses_no_question_and_posts_none_under_another_key() {
     let mut kills = 0;
     for boundary in BOUNDARIES {

@@ -1,6 +1,7 @@
 //! What a run is still to post of its questions. It follows from the state, so that a driver which died has lost nothing.
 
 use super::asked_targets::AskedTargets;
+use super::decision::awaited_approval::AwaitedApproval;
 use super::flow::waiting_steps;
 use super::operation::{AskedFor, OpenStep, Progress};
 use super::question::{Question, StepQuestion, WaitingCall};
@@ -30,12 +31,22 @@ impl QuestionToPost {
         self.step.as_ref().map(|step| step.at.as_str()).or(call).unwrap_or_default()
     }
 
+    /// What its approval needs; none when one of anybody is enough, or it is no approval.
+    pub fn approval(&self) -> Option<&AwaitedApproval> {
+        let of_call = self.call.as_ref().and_then(|call| call.approval.as_ref());
+        of_call.or_else(|| self.step.as_ref().and_then(|step| step.approval.as_ref()))
+    }
+
+    /// Whether it is asked again because nobody decided in time.
+    pub fn is_escalated(&self) -> bool {
+        is_escalated(self.approval())
+    }
+
     fn of_step(step: &StepQuestion) -> Vec<Self> {
         let question = &step.question;
         if step.calls.is_empty() {
-            let is_escalated = step.approval.as_ref().is_some_and(|approval| approval.escalated);
             let asked = |targets: &AskedTargets| Self {
-                key: key(&[&step.at], targets, is_escalated),
+                key: key(&[&step.at], targets, is_escalated(step.approval.as_ref())),
                 question: question.clone(),
                 call: None,
                 targets: targets.clone(),
@@ -50,16 +61,19 @@ impl QuestionToPost {
 
     fn of_call(call: &WaitingCall, question: &Question, at: &str) -> Option<Self> {
         let targets = call.ask.as_deref()?;
-        let is_escalated = call.approval.as_ref().is_some_and(|approval| approval.escalated);
         let asker = question.run_id.as_deref().unwrap_or_default();
         Some(Self {
-            key: key(&[at, asker, &call.id], targets, is_escalated),
+            key: key(&[at, asker, &call.id], targets, is_escalated(call.approval.as_ref())),
             question: question.clone(),
             step: None,
             call: Some(call.clone()),
             targets: targets.clone(),
         })
     }
+}
+
+fn is_escalated(approval: Option<&AwaitedApproval>) -> bool {
+    approval.is_some_and(|approval| approval.escalated)
 }
 
 fn key(place: &[&str], targets: &AskedTargets, is_escalated: bool) -> String {
@@ -75,30 +89,65 @@ pub struct DuePost<'q> {
     pub asked: &'q QuestionToPost,
     /// The target.
     pub to: &'q str,
+    /// Which one it is.
+    pub turn: PostTurn,
+}
+
+impl DuePost<'_> {
+    /// Names the post among those to its target.
+    pub fn key(&self) -> String {
+        post_key(&self.asked.key, self.turn.reminder)
+    }
+}
+
+/// Which post of a question to a target follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PostTurn {
+    /// Which reminder, from 1; 0 for the question itself.
+    pub reminder: u32,
     /// How often it failed.
     pub failed: u32,
     /// When it is due, in milliseconds since 1970.
     pub due_at_ms: i64,
 }
 
-/// When a question is to be posted to a target, and how often that failed; none when that is settled.
-fn due(posts: &QuestionPosts, asked: &QuestionToPost, to: &str) -> Option<(u32, i64)> {
-    match posts.find(&asked.key, to) {
-        None => Some((0, asked.targets.since_ms)),
-        Some(post) => post.next_try_at_ms.map(|at_ms| (post.tries, at_ms)),
-    }
+fn post_key(question: &str, reminder: u32) -> String {
+    if reminder == 0 { question.to_owned() } else { format!("{question} reminder {reminder:02}") }
 }
 
-/// What is still to be posted of these questions.
-pub fn open_posts<'q>(posts: &QuestionPosts, questions: &'q [QuestionToPost]) -> Vec<DuePost<'q>> {
+/// A reminder that is due soon after the post before it, because that one came late, comes this long after it.
+const MIN_DISTANCE_MS: i64 = 60_000;
+
+/// Which post of a question to a target follows; none when all that are to be made are settled. Of the reminders that are due now, the
+/// last one is posted, and those before it never are.
+fn next_turn(posts: &QuestionPosts, asked: &QuestionToPost, to: &str, now_ms: i64) -> Option<PostTurn> {
+    let AskedTargets { since_ms, reminders_ms, .. } = &asked.targets;
+    let numbered = || (1_u32..).zip(reminders_ms.iter().copied());
+    let made = |reminder| posts.find(&post_key(&asked.key, reminder), to).map(|post| (reminder, post));
+    let reminders = u32::try_from(reminders_ms.len()).unwrap_or(u32::MAX);
+    let Some((last, post)) = (0..=reminders).rev().find_map(made) else {
+        return Some(PostTurn { reminder: 0, failed: 0, due_at_ms: *since_ms });
+    };
+    let again = post.next_try_at_ms.map(|due_at_ms| PostTurn { reminder: last, failed: post.tries, due_at_ms });
+    let mut later = numbered().filter(|(reminder, _)| *reminder > last).map(|(reminder, at_ms)| {
+        let distance_ms = at_ms.saturating_sub(*since_ms).min(MIN_DISTANCE_MS);
+        let earliest_ms = post.posted_at_ms.map_or(at_ms, |posted_ms| posted_ms.saturating_add(distance_ms));
+        PostTurn { reminder, failed: 0, due_at_ms: at_ms.max(earliest_ms) }
+    });
+    let first = later.next();
+    let newest = first.into_iter().chain(later).take_while(|turn| turn.due_at_ms <= now_ms).last();
+    newest.or_else(|| [again, first].into_iter().flatten().min_by_key(|turn| turn.due_at_ms))
+}
+
+/// What is to be posted next of these questions, to each target that is still to be asked or reminded.
+pub fn open_posts<'q>(posts: &QuestionPosts, questions: &'q [QuestionToPost], now_ms: i64) -> Vec<DuePost<'q>> {
     let of_question = |asked: &'q QuestionToPost| {
-        let due = move |to: &'q String| {
-            due(posts, asked, to).map(|(failed, due_at_ms)| DuePost { asked, to, failed, due_at_ms })
-        };
+        let due = move |to: &'q String| next_turn(posts, asked, to, now_ms).map(|turn| DuePost { asked, to, turn });
         asked.targets.to.iter().filter_map(due).collect::<Vec<_>>()
     };
     questions.iter().flat_map(of_question).collect()
 }
+
 /// The open questions of a run that ask targets, with those of its sub-runs. A sub-run leaves them to the run that called it.
 pub fn asked_questions(state: &State) -> Vec<QuestionToPost> {
     if state.header.caller.is_some() {
@@ -139,5 +188,5 @@ fn asks_targets(open: &OpenStep) -> bool {
 /// When the next question of a run is to be posted, in milliseconds since 1970; none when all are.
 pub fn next_post_ms(state: &State) -> Option<i64> {
     let asked = asked_questions(state);
-    open_posts(&state.posts, &asked).into_iter().map(|post| post.due_at_ms).min()
+    open_posts(&state.posts, &asked, state.now.wall_ms).into_iter().map(|post| post.turn.due_at_ms).min()
 }

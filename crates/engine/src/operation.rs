@@ -94,6 +94,8 @@ pub struct Operation<A> {
     pub item_label: Option<Arc<str>>,
     /// The targets that its question is posted to.
     pub ask: Option<Arc<[String]>>,
+    /// After how long they are asked again, in milliseconds.
+    pub reminders_ms: Box<[u64]>,
 }
 
 /// How often a step was made before. That of a call of a turn is all zero.
@@ -372,6 +374,7 @@ impl<A: Address> Operation<A> {
             repetition: Repetition::default(),
             item_label: None,
             ask: None,
+            reminders_ms: Box::default(),
         }
     }
 
@@ -432,7 +435,11 @@ impl<A: Address> Operation<A> {
             Progress::Asks(AskedFor::Approval(_) | AskedFor::Consent { .. } | AskedFor::Form { .. })
         );
         let to = self.ask.as_ref().filter(|_| asks)?.to_vec();
-        Some(Box::new(AskedTargets { to, since_ms: self.due_at_ms }))
+        let since_ms = self.due_at_ms;
+        let at_ms = self.reminders_ms.iter().map(|after_ms| since_ms.saturating_add_unsigned(*after_ms));
+        let until_ms = self.progress.expires_at_ms().unwrap_or(i64::MAX);
+        let reminders_ms = at_ms.filter(|at_ms| *at_ms < until_ms).collect();
+        Some(Box::new(AskedTargets { to, since_ms, reminders_ms }))
     }
 
     /// What a form asks for.

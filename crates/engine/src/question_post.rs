@@ -31,6 +31,12 @@ pub struct QuestionPost {
     /// Why it was posted without a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_link: Option<String>,
+    /// Which reminder it was, from 1; left out for the question itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reminder: Option<u32>,
+    /// Whether it was asked again because nobody decided in time; left out otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub escalated: bool,
 }
 
 /// The posts of the questions of a run, by question and target.
@@ -72,9 +78,21 @@ impl QuestionPosts {
 
     /// Notes what became of a try.
     pub(super) fn take(&mut self, posted: QuestionPosted, now_ms: i64) {
-        let QuestionPosted { question, at, to, tries, error, next_try_at_ms, without_link } = posted;
+        let QuestionPosted { question, at, to, tries, error, next_try_at_ms, without_link, reminder, escalated } =
+            posted;
         let posted_at_ms = error.is_none().then_some(now_ms);
-        let post = QuestionPost { at, to: to.clone(), tries, posted_at_ms, error, next_try_at_ms, without_link };
+        let reminder = (reminder > 0).then_some(reminder);
+        let post = QuestionPost {
+            at,
+            to: to.clone(),
+            tries,
+            posted_at_ms,
+            error,
+            next_try_at_ms,
+            without_link,
+            reminder,
+            escalated,
+        };
         self.last = Some(Box::new(PostName { question: question.clone(), to: to.clone() }));
         self.by_question.entry(question).or_default().insert(to, post);
     }

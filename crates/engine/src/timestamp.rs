@@ -26,7 +26,20 @@ pub(crate) fn from_rfc3339<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D:
 
 pub(crate) fn from_rfc3339_if_any<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    read(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+/// The milliseconds of a time. One that the calendar does not have is written as its number.
+fn read(text: &str) -> Result<i64, jiff::Error> {
     let read = text.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_millisecond);
-    // A time that the calendar does not have is written as its number.
-    read.or_else(|error| text.parse().map_err(|_| serde::de::Error::custom(error))).map(Some)
+    read.or_else(|error| text.parse().map_err(|_| error))
+}
+
+pub(crate) fn as_rfc3339_each<S: Serializer>(times_ms: &[i64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(times_ms.iter().map(|at_ms| rfc3339(*at_ms)))
+}
+
+pub(crate) fn from_rfc3339_each<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<i64>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    texts.iter().map(|text| read(text).map_err(serde::de::Error::custom)).collect()
 }

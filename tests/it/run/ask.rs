@@ -166,6 +166,86 @@ fn a_post_that_goes_on_failing_is_left_to_the_next_driver_when_it_is_due() {
     assert_eq!(resume(&place, &["--approve"]).code, 0);
 }
 
+/// Calls the program with a clock that is this many milliseconds ahead.
+fn call_later(place: &Place, args: &[&str], ahead_ms: u64) -> Ran {
+    place.file("clock", ahead_ms.to_string());
+    let clock = place.path().join("clock").to_str().expect("a path").to_owned();
+    let all = [args, &["--script", "script.json", "--output", "json"]].concat();
+    place.call_with(&all, &[("LOOPCTL_CLOCK", &clock)])
+}
+
+#[test]
+fn a_reminder_says_that_it_is_one_and_is_posted_once_when_it_is_due() {
+    let server = accepting();
+    let place = asking(&server);
+    let mut ask = approval("ok");
+    ask["properties"]["reminder_intervals"] = json!([3600, 86400, 172_800]);
+    definition(&place, json!({ "actions": [ask] }));
+    let args = ["run", "loop.json", "--run-id", "r", "--input", "id=C-7", "--input", "word=hunter2"];
+    assert_eq!(call_later(&place, &args, 0).code, 3);
+    // Of two that are due, the last one is posted.
+    for (ahead_ms, posts) in [(0, 1), (3_600_000, 2), (3_700_000, 2), (200_000_000, 3), (400_000_000, 3)] {
+        let ran = call_later(&place, &["resume", "r"], ahead_ms);
+        assert_eq!((ran.code, server.requests().len()), (3, posts), "{ahead_ms}: {ran:#?}");
+    }
+    let posts = posted(&server);
+    for (number, reminder) in [(1, 1), (2, 3)] {
+        let text = &posts[number].2;
+        let first = format!("Reminder {reminder}: w asks at ok, run r\nnobody has answered since ");
+        assert!(text.starts_with(&first) && text.contains("\nPay C-7?\n") && !text.contains("hunter2"), "{text}");
+        assert!(text.contains("resume r --approve --if"), "{text}");
+        assert_eq!(server.requests()[number].json()["reminder"], reminder);
+    }
+    assert!(posts[0].2.starts_with("w asks at ok, run r\n") && server.requests()[0].json().get("reminder").is_none());
+    let keys: std::collections::BTreeSet<&String> = posts.iter().map(|(key, ..)| key).collect();
+    assert_eq!(keys.len(), 3, "{keys:?}");
+    let ran = call_later(&place, &["resume", "r", "--approve"], 400_000_000);
+    let asked = ran.json()["asked"].clone();
+    let reminders: Vec<&Value> = asked.as_array().unwrap().iter().map(|post| &post["reminder"]).collect();
+    assert_eq!((ran.code, reminders), (0, vec![&Value::Null, &json!(1), &json!(3)]), "{asked}");
+    for args in [vec!["trace", "r"], vec!["trace", "r", "--format", "html"]] {
+        let shown = place.call(&args).stdout;
+        assert!(shown.contains("reminded ops at "), "{args:?}: {shown}");
+    }
+}
+
+#[test]
+fn a_question_that_is_escalated_is_posted_again_and_says_to_whom() {
+    let server = accepting();
+    let place = asking(&server);
+    let action = json!({ "action_name": "pay", "kind": "http", "description": "Pays.", "http_method": "POST",
+        "url": "https://tools.example.com/act", "parameters": { "type": "object", "properties": { "n": { "type": "integer" } } },
+        "requires_approval": true,
+        "approval": { "ask": ["ops"], "expires_after_ms": 3_600_000, "on_expiry": "escalate" } });
+    place.json("actions/pay.json", &json!([action]));
+    let replies = json!([think("pay", json!({ "n": 1 })), crate::common::complete(json!("done"))]);
+    place.json("script.json", &json!({ "replies": replies, "tools": { "pay": [{ "ok": true }] } }));
+    for (number, run_id) in ["of-loop", "of-step"].into_iter().enumerate() {
+        let tool = json!({ "type": "action", "name": "pay" });
+        if number == 0 {
+            place.json("loop.json", &document(&json!({ "tools": [tool] })));
+        } else {
+            definition(&place, json!({ "actions": [{ "id": "act", "type": "pay", "properties": { "n": 2 } }] }));
+        }
+        let before = server.requests().len();
+        let ran = call_later(&place, &["run", "loop.json", "--run-id", run_id], 0);
+        assert_eq!((ran.code, server.requests().len()), (3, before + 1), "{ran:#?}");
+        for _ in 0..2 {
+            let ran = call_later(&place, &["resume", run_id], 3_700_000);
+            assert_eq!((ran.code, server.requests().len()), (3, before + 2), "{ran:#?}");
+        }
+        let [first, again] = [before, before + 1].map(|number| server.requests()[number].json());
+        assert!(first.get("escalated").is_none() && !first["text"].as_str().unwrap().contains("scalated"), "{first}");
+        let text = again["text"].as_str().unwrap();
+        assert!(text.starts_with("Escalated: ") && text.contains("the scope `decide:escalated`"), "{text}");
+        assert_eq!((&again["escalated"], first["id"] == again["id"]), (&json!(true), false));
+        let ran = call_later(&place, &["resume", run_id, "--approve"], 3_700_000);
+        assert_eq!((ran.code, &ran.json()["asked"][1]["escalated"]), (0, &json!(true)), "{ran:#?}");
+        let trace = place.call(&["trace", run_id]).stdout;
+        assert!(trace.contains(", escalated"), "{trace}");
+    }
+}
+
 #[test]
 fn steps_in_items_cases_and_named_runs_ask_and_are_posted_by_the_run_that_is_answered() {
     let server = accepting();

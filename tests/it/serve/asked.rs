@@ -87,6 +87,29 @@ fn a_link_shows_the_question_and_decides_once() {
 }
 
 #[test]
+fn a_reminder_comes_from_the_queue_with_a_link_of_its_own() {
+    let (tools, hook) = (tools(), Server::with(|_, _| Answer::json("{}")));
+    let ask = json!({ "id": "ok", "type": "PbotApproval",
+        "properties": { "comment": "Pay?", "ask": ["ops"], "reminder_intervals": [0.2] } });
+    let place = workflows::place(&tools, json!({ "actions": [ask] }));
+    place.file("hook.key", "s3cret-of-the-hook\n");
+    scripted(&place, &[], project(&hook, linked()));
+    let server = Serving::start(&place, &[]);
+    let run = begin(&server);
+    hook.wait_for(2);
+    let posts: Vec<Value> = hook.requests().iter().map(|request| request.json()).collect();
+    assert!(posts[0].get("reminder").is_none() && posts[1]["reminder"] == 1, "{posts:?}");
+    assert!(posts[1]["text"].as_str().unwrap().starts_with("Reminder 1: pay asks at ok, run "), "{posts:?}");
+    let [(first, _), (second, token)] = [0, 1].map(|number: usize| link(&posts[number]));
+    assert_eq!((server.get(&first).status, server.get(&second).status), (200, 200));
+    let answered = server.post(&format!("/agents/{run}/answer"), &json!({ "token": token, "approve": true }));
+    assert_eq!(answered.status, 202, "{answered:?}");
+    let ended = until(&server, &run, |now| now["status"] == "completed");
+    assert_eq!(ended["result"]["asked"][1]["reminder"], 1, "{ended:#}");
+    assert_eq!((server.get(&first).status, hook.requests().len()), (410, 2));
+}
+
+#[test]
 fn a_decision_elsewhere_ends_the_link() {
     let (tools, hook) = (tools(), Server::with(|_, _| Answer::json("{}")));
     let place = place(&tools, &hook, linked());

@@ -22,4 +22,15 @@ pub struct QuestionPosted {
     /// Why it was posted without a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_link: Option<String>,
+    /// Which reminder it is, from 1; 0 for the question itself.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub reminder: u32,
+    /// Whether the question was asked again because nobody decided in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub escalated: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_first(reminder: &u32) -> bool {
+    *reminder == 0
 }

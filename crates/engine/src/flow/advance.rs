@@ -275,6 +275,7 @@ impl<'p> Advance<'p> {
                     progress,
                     item_label: list.label.clone(),
                     ask: step.ask().cloned(),
+                    reminders_ms: step.ask().map(|_| step.reminders_ms().into()).unwrap_or_default(),
                     is_subrun: step.subrun().is_some(),
                     settled: failed.map(|failed| failed.settled).unwrap_or_default(),
                     repetition: Repetition {

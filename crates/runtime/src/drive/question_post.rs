@@ -5,21 +5,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::MissedTickBehavior;
 
 use super::answer_hint::{AnswerHint, HintRequest};
 use super::clock;
 use super::fault::Fault;
 use super::posts_under_way::name;
-use super::question_text;
+use super::question_text::{self, PostedQuestion};
 use super::run::{CANCEL_POLL_INTERVAL, Driver, Interruption, Interrupts, Waited};
 use super::stop::Stop;
 use super::tool::ToolCall;
 use super::world::World;
 use loopctl_engine::effect::{Effect, Effects};
 use loopctl_engine::event::{Allowance, CallId, EventKind, QuestionPosted, ToolFault, ToolResult};
-use loopctl_engine::open_posts::{QuestionToPost, asked_questions, open_posts};
+use loopctl_engine::open_posts::{PostTurn, QuestionToPost, asked_questions, open_posts};
 use loopctl_engine::state::{Phase, RunHeader};
 use loopctl_engine::wait_deadline::due_times;
 use loopctl_lang::compile::question_tool;
@@ -53,19 +53,21 @@ impl Driver<'_> {
             return;
         }
         let now_ms = clock::wall_ms();
-        for post in open_posts(&self.state.posts, &questions) {
+        for post in open_posts(&self.state.posts, &questions, now_ms) {
             if self.posts.posts.len() >= MAX_POSTS_AT_ONCE {
                 return;
             }
-            let is_now = post.due_at_ms <= now_ms && (tries_again || post.failed == 0);
-            if is_now && self.posts.names.insert(name(&post.asked.key, post.to)) {
+            let PostTurn { reminder, failed, due_at_ms } = post.turn;
+            let is_now = due_at_ms <= now_ms && (tries_again || failed == 0);
+            if is_now && self.posts.names.insert(name(&post.key(), post.to)) {
                 let made = MadePost {
                     world: Arc::clone(self.world),
                     program: Arc::clone(self.program),
                     header: Arc::clone(&self.state.header),
-                    asked: post.asked.clone(),
+                    asked: QuestionToPost { key: post.key(), ..post.asked.clone() },
+                    reminder,
                     to: post.to.to_owned(),
-                    tries: post.failed.saturating_add(1),
+                    tries: failed.saturating_add(1),
                 };
                 self.posts.posts.spawn(made.post());
             }
@@ -159,9 +161,9 @@ impl Driver<'_> {
     /// How long it is until the next try; none when nothing is to be tried.
     fn next_try(&self) -> Option<Duration> {
         let questions = asked_questions(&self.state);
-        let open = open_posts(&self.state.posts, &questions).into_iter();
-        let due = open.filter(|post| !self.posts.names.contains(&name(&post.asked.key, post.to)));
-        let at_ms = due.map(|post| post.due_at_ms).min()?;
+        let open = open_posts(&self.state.posts, &questions, clock::wall_ms()).into_iter();
+        let due = open.filter(|post| !self.posts.names.contains(&name(&post.key(), post.to)));
+        let at_ms = due.map(|post| post.turn.due_at_ms).min()?;
         Some(Duration::from_millis(u64::try_from(at_ms.saturating_sub(clock::wall_ms())).unwrap_or_default()))
     }
 }
@@ -179,6 +181,8 @@ struct MadePost {
     program: Arc<Program>,
     header: Arc<RunHeader>,
     asked: QuestionToPost,
+    /// Which reminder it is; 0 for the question itself.
+    reminder: u32,
     to: String,
     tries: u32,
 }
@@ -190,7 +194,7 @@ impl MadePost {
             Ok(without_link) => (None, without_link),
             Err(error) => (Some(error), None),
         };
-        let Self { header, asked, to, tries, .. } = self;
+        let Self { header, asked, reminder, to, tries, .. } = self;
         if let Some(why) = &error {
             tracing::warn!(
                 run_id = header.run_id,
@@ -207,6 +211,8 @@ impl MadePost {
         });
         EventKind::QuestionPosted(Box::new(QuestionPosted {
             at: asked.at().to_owned(),
+            escalated: asked.is_escalated(),
+            reminder,
             question: asked.key,
             to,
             tries,
@@ -231,10 +237,16 @@ impl MadePost {
             Some(hints) => hints.hint(request).await?,
             None => AnswerHint::default(),
         };
-        let text = question_text::of(program, header, asked, &hint);
+        let text = question_text::of(program, header, &PostedQuestion { asked, reminder: self.reminder, hint: &hint });
         let mut input = json!({ "to": to, "text": text, "run_id": header.run_id, "at": asked.at() });
-        if let (Some(link), Some(input)) = (&hint.link, input.as_object_mut()) {
-            input.insert("link".to_owned(), link.as_str().into());
+        let more = [
+            ("link", hint.link.as_deref().map(Value::from)),
+            ("reminder", (self.reminder > 0).then(|| self.reminder.into())),
+            ("escalated", asked.is_escalated().then_some(Value::Bool(true))),
+        ];
+        if let Some(input) = input.as_object_mut() {
+            let more = more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            input.extend(more);
         }
         let key = format!("asks-{to}-{}", asked.key.replace(' ', "-"));
         let call = ToolCall {
@@ -242,7 +254,7 @@ impl MadePost {
             at: Some(&key),
             request: 0,
             input: &Arc::new(input),
-            run_input: &serde_json::Value::Null,
+            run_input: &Value::Null,
             lists: None,
             run_id: &header.run_id,
             reads_fences: false,

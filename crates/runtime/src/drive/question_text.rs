@@ -19,22 +19,42 @@ const MAX_QUESTION_CHARS: usize = 3_000;
 const MAX_DATA_CHARS: usize = 2_000;
 /// The most fields of a form that are listed.
 const MAX_FIELDS: usize = 20;
+/// What became of a question that nobody decided in time.
+const ESCALATED: &str = "nobody decided in time: only tokens with the scope `decide:escalated`, and users of the machine, \
+                         may decide from now on";
+
+/// A question that is posted.
+#[derive(Clone, Copy)]
+pub(super) struct PostedQuestion<'q> {
+    pub asked: &'q QuestionToPost,
+    /// Which reminder it is; 0 for the question itself.
+    pub reminder: u32,
+    pub hint: &'q AnswerHint,
+}
 
 /// The text that is posted. What the engine says comes first, so that no line of the data passes for it. Secrets are hidden,
 /// and characters that nobody sees are shown by their numbers.
-pub(super) fn of(program: &Program, header: &RunHeader, asked: &QuestionToPost, hint: &AnswerHint) -> String {
+pub(super) fn of(program: &Program, header: &RunHeader, posted: &PostedQuestion<'_>) -> String {
+    let PostedQuestion { asked, reminder, hint } = *posted;
     let redact = Redaction::new(&program.project.redact);
     let step = asked.step.as_ref();
     let label = step.and_then(|step| step.item_label.as_deref());
     let label = label.map(|label| format!(" ({})", redact.text(label))).unwrap_or_default();
-    let mut text = line(&format!("{} asks at {}{label}, run {}", header.loop_name, asked.at(), header.run_id));
+    let asks = format!("{} asks at {}{label}, run {}", header.loop_name, asked.at(), header.run_id);
+    let asks = if reminder > 0 { format!("Reminder {reminder}: {asks}") } else { asks };
+    let mut text = line(&if asked.is_escalated() { format!("Escalated: {asks}") } else { asks });
+    if asked.is_escalated() {
+        push(&mut text, ESCALATED);
+    }
+    if reminder > 0 {
+        push(&mut text, &format!("nobody has answered since {}", clock::rfc3339(asked.targets.since_ms)));
+    }
     let AnswerHint { link, otherwise, without_link } = hint;
     let ways = [link.as_deref(), otherwise.as_deref()].into_iter().flatten();
     let ways = ways.map(|way| format!("answer: {way}")).chain(without_link.map(|why| format!("no link: {why}")));
     ways.for_each(|way| push(&mut text, &line(&way)));
-    let approval = asked.call.as_ref().and_then(|call| call.approval.as_ref());
-    let approval = approval.or_else(|| step.and_then(|step| step.approval.as_ref()));
-    let until_ms = step.and_then(|step| step.expires_at_ms).or_else(|| approval.and_then(|asks| asks.expires_at_ms));
+    let until_ms = step.and_then(|step| step.expires_at_ms);
+    let until_ms = until_ms.or_else(|| asked.approval().and_then(|approval| approval.expires_at_ms));
     if let Some(until_ms) = until_ms {
         push(&mut text, &format!("open until {}", clock::rfc3339(until_ms)));
     }

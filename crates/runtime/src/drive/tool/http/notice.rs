@@ -14,8 +14,9 @@ const MAX_ANSWER_BYTES: usize = 8 << 10;
 /// How an answer of Teams begins that reports a failure with the status 200.
 const TEAMS_FAILURE: &str = "Webhook message delivery failed";
 
-/// What is known beside the text of a question: its run, the place that asks, and the page where it is answered.
-const OF_QUESTIONS: [&str; 3] = ["run_id", "at", "link"];
+/// What is known beside the text of a question: its run, the place that asks, and the page where it is answered; which reminder it
+/// is, and whether it is asked again because nobody decided in time.
+const OF_QUESTIONS: [&str; 5] = ["run_id", "at", "link", "reminder", "escalated"];
 
 /// The body of a text. What is in a text is data: no sign of it mentions a channel or makes a link of another text.
 pub(super) fn body(kind: NotifyKind, input: &Value, key: &str) -> Value {
