@@ -231,7 +231,7 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
             if let Some(project) = texts.project.as_ref().filter(|_| survey.servers.is_some()) {
                 texts.outside = survey.with_connected(&texts.outside, project, &gathered.root);
             }
-            if texts.project.as_ref().is_some_and(has_end) {
+            if texts.project.as_ref().is_some_and(has_end) || waits_until(&main) {
                 texts.outside = dated(&texts.outside);
             }
             root = Some(gathered.root);
@@ -285,6 +285,11 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
 /// Whether a project file has something that ends at a moment.
 fn has_end(project: &Source) -> bool {
     project.text.contains("expires_at")
+}
+
+/// Whether a document may wait until a moment.
+fn waits_until(document: &Source) -> bool {
+    document.text.contains("until")
 }
 
 /// What is known outside of a project's documents, now.

@@ -254,7 +254,7 @@ fn the_rules_for_hosts_hold() {
     let place = with_mail(&server, json!({}));
     let project = std::fs::read_to_string(place.path().join("loopctl.json")).unwrap();
     for (allow, code, why) in [
-        (r#""private_addresses": false"#, 1, "address not allowed"),
+        (r#""private_addresses": false"#, 2, "is private, local or reserved"),
         (r#""private_addresses": true, "hosts": ["mail.example.com"]"#, 2, "is not in the project's `allow.hosts`"),
     ] {
         place.file("loopctl.json", project.replace(r#""private_addresses": true"#, allow));

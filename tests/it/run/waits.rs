@@ -92,6 +92,22 @@ fn a_run_waits_until_its_time_and_repeats_nothing() {
 }
 
 #[test]
+fn an_until_that_is_a_year_away_is_found_by_check_as_the_run_refuses_it() {
+    let wait = |until: &str| json!([{ "type": "wait", "properties": { "until": until } }, post("after")]);
+    let far = Waiting::of(wait("9999-12-31"));
+    let checked = far.call(&["check", "loop.json"]);
+    let said = "`until` is \"9999-12-31\", and a step waits for at most 366 days";
+    assert!(checked.code == 1 && checked.stderr.contains("L225") && checked.stderr.contains(said), "{checked:#?}");
+    let ran = far.run(&json!({}));
+    assert!(ran.code == 1 && ran.json()["error"]["message"].as_str().unwrap().contains(said), "{ran:#?}");
+    // What is near, or past, is no fault.
+    for until in [rfc3339_in(86_400).as_str(), "2020-01-01"] {
+        let checked = Waiting::of(wait(until)).call(&["check", "loop.json"]);
+        assert_eq!(checked.code, 0, "{until}: {checked:#?}");
+    }
+}
+
+#[test]
 fn who_ends_a_wait_early_is_in_the_record() {
     let wait = json!({ "type": "wait", "properties": { "until": "@input.due" }, "outputKey": "waited" });
     let run = Waiting::of(json!([wait, post("after")]));

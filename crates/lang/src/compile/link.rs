@@ -132,6 +132,11 @@ impl<'t> Linker<'t> {
         }
     }
 
+    /// What is compiled.
+    pub(super) fn texts(&self) -> &'t Texts {
+        self.texts
+    }
+
     /// Whether the document that is being compiled is called by another.
     pub(super) fn is_called(&self) -> bool {
         !self.open.is_empty()

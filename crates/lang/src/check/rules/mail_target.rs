@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
+use super::notify_target::PRIVATE;
 use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
 use crate::language::notify::{NotifyKind, NotifyTarget};
-use crate::policy::host::AllowedHost;
+use crate::policy::host::{AllowedHost, is_private};
 use crate::policy::mail::{HAS_EMAIL, MAX_RECIPIENTS, MailAddress, MailServer, NO_EMAIL};
 use crate::syntax::{quoted, token};
 
@@ -106,6 +107,11 @@ fn server(subject: &Subject<'_>, project: &Project, smtp: &str, cursor: Cursor<'
         let help = "smtps://mail.example.com:465, or smtp://mail.example.com:587";
         return Some(cursor.report(&RULE, message).help(help));
     };
+    if is_private(&server.host) && !project.allow.private_addresses && subject.knows_project("/allow/private_addresses")
+    {
+        let message = format!("the host `{}` is private, local or reserved: each mail is refused", server.host);
+        return Some(cursor.report(&RULE, message).help(PRIVATE));
+    }
     let hosts = project.allow.hosts.as_ref().filter(|_| subject.knows_project("/allow/hosts"))?;
     let entries = hosts.iter().map(|text| AllowedHost::parse(text)).collect::<Option<Vec<_>>>()?;
     if entries.iter().any(|entry| entry.allows(&server.host, Some(server.port))) {

@@ -1,16 +1,21 @@
 //! A step of type `notify` whose text reaches nobody: what it is given, and the target that it names.
 
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes, nearest};
 use crate::language::Project;
 use crate::language::notify::{NOTIFY, NotifyKind, NotifyTarget};
-use crate::policy::host::{AllowedHost, WrittenHost};
+use crate::policy::host::{AllowedHost, WrittenHost, is_private};
 use crate::syntax::{quoted, token};
 
 pub const RULE: Rule = Rule { code: codes::NOTIFY_TARGET, check };
+
+/// How a target may be on a private address.
+pub(super) const PRIVATE: &str =
+    "when texts shall reach such hosts, say so: {\"allow\": {\"private_addresses\": true}}";
 
 /// What a step gives.
 const MEMBERS: [&str; 2] = ["to", "text"];
@@ -48,10 +53,12 @@ fn members(subject: &Subject<'_>, step: &WrittenStep<'_>, found: &mut Vec<Diagno
             None => fault.help("it sends one text: write what else is said into `text`"),
         });
     }
-    if step.properties.get("text").is_some_and(|text| !text.is_string() && !text.is_null()) {
-        let cursor = subject.at(&step.property("text"));
-        found.push(cursor.report(&RULE, "`text` is a text: a template with the values in it").help(HELP));
-    }
+    let why = match step.properties.get("text") {
+        Some(Value::String(text)) if text.is_empty() => "an empty `text` is not sent: the step fails",
+        Some(Value::String(_) | Value::Null) | None => return,
+        Some(_) => "`text` is a text: a template with the values in it",
+    };
+    found.push(subject.at(&step.property("text")).report(&RULE, why).help(HELP));
 }
 
 /// The target that a step names.
@@ -111,7 +118,20 @@ fn address(subject: &Subject<'_>, project: &Project, name: &str, target: &Notify
     if !scheme || url.contains("{{") || url.contains("orgconfig:") || url.contains(char::is_whitespace) {
         return Some(cursor.report(&RULE, format!("{} is no address of a server", quoted(url))).help(WHOLE));
     }
+    let Ok(read) = Url::parse(url) else {
+        return Some(cursor.report(&RULE, "this is no address of a server".to_owned()).help(WHOLE));
+    };
+    if !read.username().is_empty() || read.password().is_some() {
+        let message = "an address with a user name or a password is refused: each text fails".to_owned();
+        let help = "a hook is called by a secret path: make the whole address a secret, `orgconfig:KEY`";
+        return Some(cursor.report(&RULE, message).help(help));
+    }
     let host = WrittenHost::of(url)?;
+    let is_private = host.name().is_some_and(|name| is_private(&name));
+    if is_private && !project.allow.private_addresses && subject.knows_project("/allow/private_addresses") {
+        let message = format!("the host `{}` is private, local or reserved: each text is refused", host.text);
+        return Some(cursor.inside(host.range).report(&RULE, message).help(PRIVATE));
+    }
     let hosts = project.allow.hosts.as_ref().filter(|_| subject.knows_project("/allow/hosts"))?;
     let entries = hosts.iter().map(|text| AllowedHost::parse(text)).collect::<Option<Vec<_>>>()?;
     let known = host.name()?;

@@ -1,5 +1,6 @@
 //! A step that waits: whether it says how long, or until when.
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use super::Walk;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::program::reference::Field;
 use crate::program::time_span::{DURATION_HELP, TimeSpan};
-use crate::program::wait::{TIMES, moment, span};
+use crate::program::wait::{MAX_WAIT_MS, TIMES, moment, span};
 use crate::syntax::{quoted, token};
 
 /// The fields of a wait.
@@ -86,9 +87,13 @@ impl Walk<'_, '_, '_> {
                     }
                     judged => judged.err(),
                 },
-                Ok(Field::Literal(_)) => {
-                    moment(text, &TimeZone::UTC).is_none().then(|| format!("{} is no time: {TIMES}", quoted(text)))
-                }
+                Ok(Field::Literal(_)) => match moment(text, &TimeZone::UTC) {
+                    None => Some(format!("{} is no time: {TIMES}", quoted(text))),
+                    Some(until) if self.is_too_far(until) => {
+                        Some(format!("`until` is {}, and a step waits for at most 366 days", quoted(text)))
+                    }
+                    Some(_) => None,
+                },
                 Ok(Field::Optional(_)) => Some(format!("a wait can't do without its `{name}`")),
                 Ok(_) if name_of_secret(value) => Some(format!("`{name}` of a wait is no secret")),
                 // The fault of a template is reported with the texts.
@@ -104,6 +109,16 @@ impl Walk<'_, '_, '_> {
             Some(meant) => fault.suggest(quoted(&meant)),
             None => fault.help(A_WAIT),
         });
+    }
+
+    /// Whether a step that began now would fail because the time is so far away. Where no moment is known, it may be near when the
+    /// workflow runs.
+    fn is_too_far(&self, until: Timestamp) -> bool {
+        // A date is a midnight that may be a day later elsewhere.
+        const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+        let now_ms = self.calls.texts().outside.now_ms;
+        let latest_ms = now_ms.map(|now_ms| now_ms.saturating_add_unsigned(MAX_WAIT_MS.saturating_add(DAY_MS)));
+        latest_ms.is_some_and(|latest_ms| until.as_millisecond() > latest_ms)
     }
 
     fn bad_wait(&self, at: &str, message: String, key: bool) -> Diagnostic {
