@@ -9,6 +9,7 @@ use super::compile_pool::CompilePool;
 use super::connections::{self, Connections, Room};
 use super::folder::Folder;
 use super::live_folder::{EngineParts, LiveFolder};
+use super::mcp::call_registry::McpCallRegistry;
 use super::metrics::{LabelValues, MeteredRuns, MetricNames, Metrics, StoreLook, StoreValues};
 use super::middleware::HostNames;
 use super::quotas::{Capacity, Quotas};
@@ -56,6 +57,8 @@ pub struct App {
     pub switches: Switches,
     /// What callers were refused.
     pub refusals: Refusals,
+    /// The calls of tools that clients may cancel.
+    pub mcp_calls: Arc<McpCallRegistry>,
     /// Counters for Prometheus.
     pub metrics: Arc<Metrics>,
     /// What the store knows for the metrics, while it is looked up.
@@ -132,6 +135,7 @@ impl App {
             callbacks,
             switches: Switches::default(),
             refusals: Refusals::default(),
+            mcp_calls: Arc::default(),
             metrics,
             store_values: StoreLook::default(),
             readiness: StoreLook::default(),

@@ -130,6 +130,7 @@ fn document() -> Value {
     runs(&mut writer, &mut paths);
     one_run(&mut writer, &mut paths);
     workflows(&mut writer, &mut paths);
+    mcp(&mut writer, &mut paths);
     rest(&mut writer, &mut paths);
     let webhooks = webhooks(&mut writer);
     let schemas = writer.definitions();
@@ -326,6 +327,30 @@ fn webhooks(writer: &mut OpenApiWriter) -> Value {
             writer.schema::<AgentStatus>(),
         )
     })
+}
+
+fn mcp(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
+    let message = json!({ "type": "object", "required": ["jsonrpc"], "properties": {
+        "jsonrpc": { "const": "2.0" }, "id": { "type": ["string", "integer"] }, "method": { "type": "string" },
+        "params": { "type": "object" } } });
+    let text = json!({ "type": "string", "description": "Server-sent events; the data of each is a message" });
+    let answer = json!({ "type": "object", "required": ["jsonrpc"] });
+    let content = json!({ "application/json": { "schema": answer }, "text/event-stream": { "schema": text } });
+    let refused = json!({ "description": "A request that can't be taken: an error of JSON-RPC",
+        "content": { "application/json": { "schema": answer } } });
+    let answers = json!({ "200": { "description": "The answer to a request", "content": content },
+        "202": { "description": "A notification was taken" }, "400": refused, "404": refused });
+    let summary =
+        "A message of the Model Context Protocol: the loops and workflows of the folder are tools (scope run)";
+    let names = [
+        ("MCP-Protocol-Version", "The revision of the protocol; without it, 2025-03-26"),
+        ("Mcp-Method", "The method of the message, in the newest revision"),
+        ("Mcp-Name", "The tool that is called, in the newest revision"),
+        ("Mcp-Session-Id", "What `initialize` answered: a cancellation is found by it"),
+    ];
+    let parameters: Vec<Value> = names.into_iter().map(|(name, description)| header(name, description)).collect();
+    let post = writer.operation(summary, &parameters, Some(message), answers);
+    paths.insert("/mcp".to_owned(), json!({ "post": post }));
 }
 
 fn rest(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {

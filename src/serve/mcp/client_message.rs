@@ -14,6 +14,10 @@ pub const INVALID_REQUEST: i64 = -32600;
 pub const METHOD_NOT_FOUND: i64 = -32601;
 /// The parameters can't be taken.
 pub const INVALID_PARAMS: i64 = -32602;
+/// Something here failed.
+pub const INTERNAL_ERROR: i64 = -32603;
+/// The headers of a request say something else than its body.
+pub const HEADER_MISMATCH: i64 = -32020;
 /// The revision is not spoken here.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 

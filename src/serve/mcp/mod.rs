@@ -1,8 +1,10 @@
 //! `loopctl` as a server of the Model Context Protocol: loops and workflows are its tools. What is the same over stdio and HTTP is
 //! here: the messages, the two ways to open, the tools, and what a run gives. Who carries a call out is the transport.
 
+pub mod call_registry;
 pub mod call_result;
 pub mod client_message;
+pub mod http_headers;
 pub mod offered_tools;
 pub mod progress;
 pub mod protocol;

@@ -167,6 +167,20 @@ pub fn initialize(request: &ClientRequest) -> Result<(McpProtocol, Value), McpRe
     Ok((protocol, result))
 }
 
+/// The revision that a request names in its body.
+pub fn named_in_body(request: &ClientRequest) -> Option<&str> {
+    request.params.get("_meta")?.get(VERSION)?.as_str()
+}
+
+/// The older revision that a header names; none for the newest one, whose requests say it themselves.
+///
+/// # Errors
+/// When it is not spoken here.
+pub fn settled_by(word: &str) -> Result<Option<McpProtocol>, McpRefusal> {
+    let protocol = McpProtocol::of(word).ok_or_else(|| unsupported(word))?;
+    Ok(Some(protocol).filter(|protocol| !protocol.is_modern()))
+}
+
 /// That an id is in use.
 pub fn id_in_use() -> McpRefusal {
     McpRefusal::new(INVALID_REQUEST, "a request with this id is under way")

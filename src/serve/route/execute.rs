@@ -138,6 +138,17 @@ pub(in crate::serve) async fn started(
     admission: Admission,
     waiting: &WaitQuery,
 ) -> Result<(String, Option<Arc<ActiveRun>>), ProblemDetails> {
+    started_after(app, order, admission, waiting, |_| {}).await
+}
+
+/// The same. `before` is given the id of a new run before its first step.
+pub(super) async fn started_after(
+    app: &Arc<App>,
+    order: StartOrder,
+    admission: Admission,
+    waiting: &WaitQuery,
+    before: impl FnOnce(&str),
+) -> Result<(String, Option<Arc<ActiveRun>>), ProblemDetails> {
     let StartOrder { program, root, start } = order;
     let Some(engine) = app.runs.engine(&root) else {
         return Err(ProblemDetails::new(
@@ -155,6 +166,7 @@ pub(in crate::serve) async fn started(
     match engine.begin(&program, start).await? {
         Begin::New(started) => {
             let run_id = started.run_id().to_owned();
+            before(&run_id);
             let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
             let active = app.scheduler.start(ProgramOfRun { program, engine }, started, admission, row).await?;
             if let Some(reader) = reader {
@@ -207,7 +219,7 @@ fn of_loop(request: LoopRequest) -> (String, Start) {
 }
 
 /// The order of a loop of the folder.
-fn offered(app: &App, name: &str, start: Start) -> Result<StartOrder, ProblemDetails> {
+pub(super) fn offered(app: &App, name: &str, start: Start) -> Result<StartOrder, ProblemDetails> {
     let folder = app.folder();
     let Some(offered) = folder.loops.get(name) else {
         let near = nearest(name, folder.loops.keys().map(String::as_str));

@@ -14,6 +14,7 @@ mod execute;
 mod health;
 mod hook;
 mod loops;
+mod mcp;
 mod metrics;
 mod openapi;
 mod outline;
@@ -115,6 +116,7 @@ pub fn router(app: &Arc<App>) -> Router {
         // The signature is its credential.
         .route("/hooks/{name}", post(hook::delivered))
         .route("/events", guarded(&[TokenScope::Event], post(outside_event::event)))
+        .route("/mcp", guarded(START_SCOPES, post(mcp::message)))
         .route("/loops", guarded(&[TokenScope::Read], get(loops::loops)))
         .route("/workers", guarded(STORE_SCOPES, get(workers::workers)))
         .route("/loops/{name}/disable", guarded(&[TokenScope::Admin], post(switch::disable)))

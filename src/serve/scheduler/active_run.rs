@@ -7,7 +7,9 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use super::Scheduler;
 use super::reply_readers::{ReplyReader, ReplyReaders};
+use super::run_followers::RunFollowers;
 use crate::drive::engine::Engine;
+use crate::drive::stop::Stop;
 use crate::engine::notice::{Listener, Notice};
 use crate::engine::state::State;
 use crate::program::Program;
@@ -21,6 +23,8 @@ pub struct ActiveRun {
     /// Its row in the store as its driver leaves it; none when that must be looked up, as for each run with a callback.
     pub(super) row: Option<RunRow>,
     left: watch::Sender<Option<Left>>,
+    /// Interrupts this run alone.
+    stop: Stop,
     /// How often something was written to the journal.
     version: AtomicU64,
     news: Notify,
@@ -46,6 +50,7 @@ impl ActiveRun {
         Arc::new(Self {
             row,
             left: watch::Sender::new(None),
+            stop: Stop::new(),
             version: AtomicU64::new(0),
             news: Notify::new(),
             reply: Mutex::default(),
@@ -53,6 +58,16 @@ impl ActiveRun {
             engine: Mutex::default(),
             expected: Mutex::default(),
         })
+    }
+
+    /// Has the run end its step and leave it then: it can be resumed.
+    pub fn interrupt(&self) {
+        self.stop.after_step();
+    }
+
+    /// The stop of the run, which all runs that are driven here share with `all`.
+    pub(super) fn stop(&self, all: &Stop) -> Stop {
+        self.stop.below(all)
     }
 
     /// Waits until something happens in the run after this call, or nobody drives it any more.
@@ -136,6 +151,8 @@ pub(super) struct NoticeForwarder {
     pub run_id: String,
     pub run: Arc<ActiveRun>,
     pub readers: Arc<ReplyReaders>,
+    pub followers: Arc<RunFollowers>,
+    pub program: Arc<Program>,
     /// Gets a message when a decision was accepted.
     pub decision_taken: Mutex<Option<oneshot::Sender<()>>>,
     /// Posts what a workflow asks while it is under way; none without a callback.
@@ -177,6 +194,7 @@ impl Listener for NoticeForwarder {
             scheduler.let_others_in(&self.run_id);
         }
         self.run.changed();
+        self.followers.report(&self.run_id, &notice, &self.program);
         // The run is resumed before the decision is checked; all other notices come after its acceptance.
         if !matches!(notice, Notice::RunResumed { .. })
             && let Some(sender) = self.decision_taken().take()

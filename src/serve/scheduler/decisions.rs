@@ -34,7 +34,7 @@ pub enum DecisionTaker {
 
 impl DecisionTaker {
     /// The run, if it is driven here.
-    fn active(self) -> Option<Arc<ActiveRun>> {
+    pub fn active(self) -> Option<Arc<ActiveRun>> {
         match self {
             Self::Here(active) | Self::Beside(active) => Some(active),
             Self::Elsewhere | Self::Queued => None,

@@ -9,6 +9,7 @@ mod launch_queue;
 mod outage;
 mod reply_readers;
 mod round_robin;
+mod run_followers;
 mod run_tasks;
 pub mod slots;
 mod suspects;
@@ -27,6 +28,7 @@ pub use launch_queue::SchedulerLink;
 use outage::Outages;
 pub use reply_readers::{ReplyReader, ReplyReaders};
 use round_robin::Turns;
+pub use run_followers::{RunFollower, RunFollowers};
 use run_tasks::{DrivenRun, DriverTask};
 use slots::RunSlots;
 use suspects::Suspects;
@@ -55,6 +57,8 @@ pub struct Scheduler {
     metrics: Arc<Metrics>,
     /// Who reads replies while they arrive.
     pub readers: Arc<ReplyReaders>,
+    /// Who waits for runs on a connection.
+    pub followers: Arc<RunFollowers>,
     heads: Arc<HeadWatch>,
     schedule: Mutex<RunSchedule>,
     /// Of the runs that are driven here; another one once they were asked to leave.
@@ -137,6 +141,7 @@ impl Scheduler {
             quotas,
             metrics,
             readers: Arc::default(),
+            followers: Arc::default(),
             schedule: Mutex::new(schedule),
             stop: Mutex::default(),
             draining: AtomicBool::new(false),

@@ -143,11 +143,13 @@ impl Scheduler {
             run_id: driven.run_id.clone(),
             run: Arc::clone(&driven.active),
             readers: Arc::clone(&self.readers),
+            followers: Arc::clone(&self.followers),
+            program: Arc::clone(program),
             decision_taken: Mutex::default(),
             questions,
             alone: self.is_alone(&driven.run_id).then(|| Arc::clone(&driven.scheduler)),
         };
-        let watch = Watch { listener: Some(&forwarder), stop: Some(self.stop()) };
+        let watch = Watch { listener: Some(&forwarder), stop: Some(driven.active.stop(&self.stop())) };
         let result = match task {
             DriverTask::Start(started) => engine.drive(program, started, watch).await,
             DriverTask::Resume { run, resume, taken } => {

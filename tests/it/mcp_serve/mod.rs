@@ -1,7 +1,8 @@
-//! Loops and workflows as tools of `loopctl mcp serve`: both ways to open, what calls give, and how they end.
+//! Loops and workflows as tools of `loopctl mcp serve` and of `POST /mcp`: both ways to open, what calls give, and how they end.
 #![cfg(unix)]
 
 mod client;
+mod http;
 
 use serde_json::{Value, json};
 

@@ -8,6 +8,8 @@ use tokio::sync::watch;
 #[derive(Debug, Clone)]
 pub struct Stop {
     level: Arc<watch::Sender<Level>>,
+    /// A stop of more runs than those of this one.
+    above: Option<Arc<watch::Sender<Level>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +22,7 @@ enum Level {
 
 impl Default for Stop {
     fn default() -> Self {
-        Self { level: Arc::new(watch::Sender::new(Level::Go)) }
+        Self { level: Arc::new(watch::Sender::new(Level::Go)), above: None }
     }
 }
 
@@ -28,6 +30,17 @@ impl Stop {
     /// A stop that nobody has requested yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same stop, which is requested too when `above` is. Nothing that is requested of it is requested of `above`.
+    #[must_use]
+    pub fn below(&self, above: &Self) -> Self {
+        Self { level: Arc::clone(&self.level), above: Some(Arc::clone(&above.level)) }
+    }
+
+    fn level(&self) -> Level {
+        let above = self.above.as_ref().map_or(Level::Go, |above| *above.borrow());
+        above.max(*self.level.borrow())
     }
 
     /// Lets the current iteration end; the run can be resumed.
@@ -43,7 +56,7 @@ impl Stop {
 
     /// Whether leaving was requested, and no more.
     pub(super) fn is_leaving(&self) -> bool {
-        *self.level.borrow() == Level::Leave
+        self.level() == Level::Leave
     }
 
     /// Drops the current work; the run can be resumed, and a call that was under way is uncertain.
@@ -61,7 +74,7 @@ impl Stop {
 
     /// Whether a stop was requested, in either way.
     pub(super) fn is_asked(&self) -> bool {
-        *self.level.borrow() != Level::Go
+        self.level() != Level::Go
     }
 
     /// Waits for the request to stop now.
@@ -75,10 +88,42 @@ impl Stop {
     }
 
     async fn reached(&self, least: Level) {
-        let mut level = self.level.subscribe();
-        // `self` holds the sender, so waiting can't fail before the request.
-        if level.wait_for(|level| *level >= least).await.is_err() {
-            std::future::pending::<()>().await;
+        let above = async {
+            match &self.above {
+                Some(above) => raised(above, least).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = raised(&self.level, least) => {}
+            () = above => {}
         }
+    }
+}
+
+async fn raised(level: &watch::Sender<Level>, least: Level) {
+    let mut level = level.subscribe();
+    // The caller holds the sender, so waiting can't fail before the request.
+    if level.wait_for(|level| *level >= least).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stop_below_another_is_requested_by_both_and_requests_only_its_own() {
+        let (all, one, other) = (Stop::new(), Stop::new(), Stop::new());
+        let (below, beside) = (one.below(&all), other.below(&all));
+        one.after_step();
+        below.asked().await;
+        assert!(below.is_asked() && !beside.is_asked() && !all.is_asked());
+        all.leave();
+        beside.asked().await;
+        assert!(beside.is_leaving() && !below.is_leaving());
+        all.now();
+        below.asked_now().await;
     }
 }

@@ -1,0 +1,208 @@
+//! A call of a tool over HTTP: its run is started as by the other routes, and waited for.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::drive::engine::Resume;
+use crate::drive::start::Start;
+use crate::engine::outcome::Status;
+use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
+use crate::serve::mcp::call_registry::CancellableCall;
+use crate::serve::mcp::call_result;
+use crate::serve::mcp::protocol::ToolRequest;
+use crate::serve::problem::ProblemDetails;
+use crate::serve::quotas::Owner;
+use crate::serve::request::WaitQuery;
+use crate::serve::route::execute::{admitted, offered, started_after};
+use crate::serve::run_store::DecidedRun;
+use crate::serve::scheduler::{ActiveRun, RunFollower};
+use crate::serve::start_key::{StartKey, StartRequest};
+use crate::trace::{Redaction, RunResult, Shown, result};
+
+/// How often a run that was interrupted by another client is taken up again for one call.
+const MAX_TAKE_UPS: u32 = 3;
+
+/// A call of a tool.
+pub(super) struct McpCall {
+    pub app: Arc<App>,
+    pub caller: Caller,
+    pub call: ToolRequest,
+    /// The loop or workflow.
+    pub name: String,
+    pub cancellable: Option<CancellableCall>,
+}
+
+/// A call whose run is in the store.
+pub(super) struct StartedCall {
+    call: McpCall,
+    run_id: String,
+    active: Option<Arc<ActiveRun>>,
+    follower: RunFollower,
+    /// Whether the run is this call's, so that it ends with it.
+    is_own: bool,
+}
+
+impl McpCall {
+    /// Starts the run, or finds that of the same key. `hears`: whether the client wants to hear of its progress. `ends_with_client`:
+    /// whether a connection that is lost interrupts it.
+    ///
+    /// # Errors
+    /// Those of the routes that start runs.
+    pub async fn start(
+        self,
+        headers: &HeaderMap,
+        hears: bool,
+        ends_with_client: bool,
+    ) -> Result<(mpsc::Receiver<String>, StartedCall), ProblemDetails> {
+        let Self { app, caller, call, name, .. } = &self;
+        caller.may_run(name)?;
+        app.scheduler.accepts_runs()?;
+        let key = call.idempotency_key.as_deref().map(|key| StartKey::of_text(caller.org.as_deref(), key));
+        let mut start = Start { input: Value::Object(call.arguments.clone()), ..Start::default() };
+        let request = StartRequest::Named(name.clone());
+        let known = StartKey::applied(key, app, caller, &request, &mut start).await?;
+        let is_new = known.is_none();
+        let mut joined = None;
+        let (run_id, active) = match known {
+            Some(run_id) => {
+                joined = Some(app.scheduler.followers.join(&run_id, hears));
+                let active = self.taken_up(&run_id).await?;
+                (run_id, active)
+            }
+            None => {
+                let order = offered(app, name, start)?;
+                app.switches.refuse(&*app.runs.journal, name).await?;
+                let (order, admission) = admitted(app, caller.clone(), order, headers)?;
+                let before = |run_id: &str| joined = Some(app.scheduler.followers.join(run_id, hears));
+                started_after(app, order, admission, &WaitQuery::default(), before).await?
+            }
+        };
+        let (follower, progress) = match joined {
+            Some(joined) => joined,
+            // Another request has started it at the same moment.
+            None => app.scheduler.followers.join(&run_id, hears),
+        };
+        let mut started = StartedCall { run_id, active, follower, is_own: is_new, call: self };
+        if ends_with_client {
+            started.ends_with_client();
+        }
+        Ok((progress, started))
+    }
+
+    /// Has a run go on that was interrupted: that of the same key. The run, if it is driven here.
+    async fn taken_up(&self, run_id: &str) -> Result<Option<Arc<ActiveRun>>, ProblemDetails> {
+        let Self { app, caller, .. } = self;
+        let row = app.runs.find(caller, run_id).await?;
+        if row.status != Status::Cancelled || row.has_ended() {
+            return Ok(app.scheduler.active(run_id));
+        }
+        let owner = Owner::from(caller);
+        let taker = app.scheduler.decide(&mut DecidedRun::new(row), Resume::default(), None, &owner).await?;
+        Ok(taker.active())
+    }
+}
+
+impl StartedCall {
+    /// The run's id.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// From now on, the run is interrupted when this call is given up, unless others wait for it.
+    fn ends_with_client(&mut self) {
+        if let Some(active) = self.active.as_ref().filter(|_| self.is_own) {
+            self.follower.interrupts(active);
+        }
+    }
+
+    /// Waits for the run: what the call gives.
+    ///
+    /// # Errors
+    /// When the run can't be read.
+    pub async fn result(mut self) -> Result<Value, ProblemDetails> {
+        let mut cancellable = self.call.cancellable.take();
+        let cancelled = async {
+            match &mut cancellable {
+                Some(cancellable) => cancellable.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = self.ended() => Some(ended),
+            () = cancelled => None,
+        };
+        match ended {
+            Some(ended) => {
+                self.follower.lets_go();
+                ended
+            }
+            None => {
+                self.ends_with_client();
+                Ok(call_result::failure("cancelled", "the request was cancelled", Some(&self.run_id)))
+            }
+        }
+    }
+
+    async fn ended(&mut self) -> Result<Value, ProblemDetails> {
+        let app = Arc::clone(&self.call.app);
+        for _ in 0..MAX_TAKE_UPS {
+            let Some(settled) = app.scheduler.wait(&self.run_id, self.active.clone(), None).await? else { break };
+            let run = match settled.run {
+                Some(run) => run,
+                None => Arc::new(app.runs.folded(&self.run_id).await?),
+            };
+            let redact = Redaction::new(&run.program.project.redact);
+            let result_key = run.program.result_key();
+            let shown = Shown { result_key, is_quarantined: settled.row.is_quarantined, ..Shown::default() };
+            let result = result(shown, &run.state, &redact);
+            let is_interrupted = result.status == Status::Cancelled && result.finished_at.is_none();
+            if is_interrupted && self.call.call.idempotency_key.is_some() {
+                self.active = self.call.taken_up(&self.run_id).await?;
+                continue;
+            }
+            return Ok(call_result::of_run(&result, || Some(self.decided_by(&result))));
+        }
+        let why = "the server stops, and the run goes on without it: call again with the same idempotency key, or look at the run";
+        Ok(call_result::failure("continues", why, Some(&self.run_id)))
+    }
+
+    /// How what a run waits for is decided.
+    fn decided_by(&self, result: &RunResult) -> String {
+        let run_id = &self.run_id;
+        let pause = result.pause.as_ref();
+        if pause.is_some_and(|pause| pause.question.kind.is_wait()) {
+            return "it goes on by itself when its time has come".to_owned();
+        }
+        let who = match self.call.caller.rights(&self.call.name) {
+            Ok(_) => "it is decided",
+            Err(_) => "a token with the scope `decide` decides it",
+        };
+        match pause.is_some_and(|pause| pause.steps.is_empty()) {
+            true => format!("{who} by POST /agents/{run_id}/resume, with {{\"answer\": \"...\"}}"),
+            false => format!("{who} on the page of this server, or by POST /agents/{run_id}/resume"),
+        }
+    }
+}
+
+/// What a call gives whose run was not started.
+///
+/// # Errors
+/// What is about the caller or the server, and not about the call: it is answered as by the other routes.
+pub(super) fn failed(app: &App, problem: ProblemDetails) -> Result<Value, ProblemDetails> {
+    let is_about_call =
+        matches!(problem.status, StatusCode::BAD_REQUEST | StatusCode::CONFLICT | StatusCode::UNPROCESSABLE_ENTITY);
+    if !is_about_call {
+        return Err(problem);
+    }
+    let problem = app.hidden_paths.problem(problem);
+    let said = match &*problem.diagnostics {
+        [] => problem.detail.clone(),
+        all => call_result::all_said(all),
+    };
+    Ok(call_result::failure(problem.code, &said, problem.agent_run_id.as_deref()))
+}
