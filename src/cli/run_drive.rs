@@ -24,7 +24,7 @@ use crate::drive::run_meter::RunMeters;
 use crate::drive::start::Start;
 use crate::engine::address::is_at;
 use crate::engine::decision::takes;
-use crate::engine::event::Decided;
+use crate::engine::event::{Decided, Decision};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
@@ -172,6 +172,10 @@ pub fn engine(
 fn meant(program: &Program, state: &State, decided: &Decided, next: &NextCommands) -> Option<String> {
     let mut waiting = waiting_steps(state);
     waiting.retain(|question| decided.at.as_ref().is_none_or(|at| is_at(&question.at, at)));
+    // A no declines what the server of a tool asks.
+    if matches!(decided.decision, Decision::Deny(_)) && waiting.iter().any(|step| step.asked_by.is_some()) {
+        return None;
+    }
     let kinds: Vec<Termination> = match &state.phase {
         _ if !waiting.is_empty() => waiting.iter().map(|step| step.question.kind).collect(),
         Phase::Paused { pause, .. } => vec![pause.question.kind],

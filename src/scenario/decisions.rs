@@ -8,7 +8,7 @@ use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision}
 use crate::engine::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Termination;
-use crate::engine::question::EventMatch;
+use crate::engine::question::{EventMatch, StepQuestion};
 use crate::engine::state::{Phase, State};
 use crate::engine::wait_deadline::due_at_ms;
 use crate::engine::waiting_calls::waiting_calls;
@@ -43,7 +43,9 @@ pub struct WaitingQuestion {
 /// Everything that waits for a human.
 pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
     let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
-    if matches!(state, State::Flow(_)) {
+    // In a loop, the server of a tool may ask.
+    let of_server = |question: &StepQuestion| pause.asks.is_none() && question.asked_by.is_some();
+    if matches!(state, State::Flow(_)) || waiting_steps(state).iter().any(of_server) {
         let mut all = Vec::new();
         for question in waiting_steps(state) {
             let around = [question.at.clone(), question.action.clone()];

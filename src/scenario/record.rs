@@ -128,6 +128,13 @@ impl EntryCollector<'_> {
                 let made = MadeCall { took_ms: retried.duration_ms, ..of_step(state, &retried.at) };
                 self.call(of, made, &ToolResult::Failed(retried.error.clone()));
             }
+            // It is played as the server gave it.
+            EventKind::ToolAsks(asked) => {
+                self.call(of, of_call(state, asked.call), &ToolResult::Ok(asked.asks.as_result()));
+            }
+            EventKind::StepAsks(asked) => {
+                self.call(of, of_step(state, &asked.at), &ToolResult::Ok(asked.asks.as_result()));
+            }
             EventKind::LimitsRaised(_) => return Err("its limits were raised while it ran".to_owned()),
             EventKind::NewDocument(_) => return Err("it continued with an edited document".to_owned()),
             EventKind::Cancelled(_) => return Err("it was cancelled, and nobody cancels a scenario".to_owned()),

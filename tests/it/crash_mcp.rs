@@ -110,3 +110,64 @@ fn a_kill_at_every_boundary_of_a_workflow_repeats_no_call_of_a_step_that_is_know
     assert!(kills.iter().sum::<usize>() >= least(10), "{kills:?}");
     assert!(asked > 0);
 }
+
+/// A process of a run whose server asks.
+#[derive(Clone, Copy, PartialEq)]
+enum AskedProcess {
+    /// The one that is asked.
+    Asked,
+    /// The one that takes the answer, and makes the call again.
+    Answered,
+}
+
+/// Kills a process of the run at each boundary, and brings the run to its end. How often a call was of unknown outcome.
+fn kills_of_question(pinned: &Place, process: AskedProcess) -> ([usize; 4], usize) {
+    let mut asked = 0;
+    let kills = kill_everywhere(|_, at| {
+        let place = Place::on_disk();
+        for file in ["server.sh", "loopctl.json", "mcp.lock.json", "loop.json", "script.json"] {
+            std::fs::copy(pinned.path().join(file), place.path().join(file)).unwrap();
+        }
+        let call = |args: &[&str], fail: &str| {
+            killed(place.command(&[args, &["--script", "script.json", "--output", "json"]].concat()), fail)
+        };
+        let booked = || std::fs::read_to_string(place.path().join("booked.txt")).unwrap_or_default();
+        let mut ran =
+            call(&["run", "loop.json", "--run-id", "r"], if process == AskedProcess::Asked { at } else { "" });
+        if process == AskedProcess::Answered {
+            ran = call(&["resume", "r", "--answer", "ops"], at);
+        }
+        let is_killed = ran.code == -9;
+        if is_killed {
+            let first: &[&str] = &["run", "loop.json", "--run-id", "r"];
+            ran = call(if process == AskedProcess::Asked { first } else { &["resume", "r"] }, "");
+        }
+        for _ in 0..5 {
+            if ran.code != 3 {
+                break;
+            }
+            let is_uncertain = ran.json()["termination"] == "uncertain";
+            asked += usize::from(is_uncertain);
+            let how: &[&str] = match (is_uncertain, booked().is_empty()) {
+                (false, _) => &["--answer", "ops"],
+                (true, true) => &["--retry"],
+                (true, false) => &["--happened", "\"booked for ops\""],
+            };
+            ran = call(&[&["resume", "r"], how].concat(), "");
+        }
+        assert_eq!((ran.code, ran.json()["result"]["answer"].as_str()), (0, Some("done")), "{at}: {ran:#?}");
+        assert_eq!(booked(), "ops\n", "{at}");
+        is_killed
+    });
+    (kills, asked)
+}
+
+#[test]
+fn a_kill_at_every_boundary_of_a_call_whose_server_asks_loses_no_question_and_books_once() {
+    let pinned = crate::mcp::questions::asking("form");
+    let (kills, _) = kills_of_question(&pinned, AskedProcess::Asked);
+    assert!(kills.iter().sum::<usize>() >= least(10), "{kills:?}");
+    let (kills, asked) = kills_of_question(&pinned, AskedProcess::Answered);
+    assert!(kills.iter().sum::<usize>() >= least(10), "{kills:?}");
+    assert!(asked > 0);
+}

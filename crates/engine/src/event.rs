@@ -1,6 +1,7 @@
 //! Events: everything that comes from outside. The journal of a run is a list of events, and its state is
 //! their fold.
 
+mod asked;
 mod continuation;
 mod decided;
 mod fork;
@@ -26,6 +27,7 @@ use loopctl_lang::language::project::Price;
 use loopctl_lang::language::react::CallOrder;
 
 pub use super::address::CallId;
+pub use asked::{StepAsks, ToolAsks};
 pub use continuation::{LimitsRaised, RaisedLimits, Retried};
 pub use decided::{ANYBODY, CALLBACK, Decided, Decision, DecisionKind, DecisionRights, callback_of};
 pub use fork::{Fork, ForkPoint};
@@ -79,6 +81,8 @@ pub enum EventKind {
     ToolLeft(ToolLeft),
     /// A sub-run waits for a human.
     ToolPaused(Box<ToolPaused>),
+    /// The server of a tool asks a human before it continues with a call.
+    ToolAsks(Box<ToolAsks>),
     /// A step of a workflow ended.
     StepReturned(Box<StepReturned>),
     /// An attempt at the call of a step failed, and another one follows.
@@ -87,6 +91,8 @@ pub enum EventKind {
     StepLeft(StepLeft),
     /// The run of a step of a workflow waits for a human.
     StepPaused(Box<StepPaused>),
+    /// The server of a tool asks a human before it continues with the call of a step.
+    StepAsks(Box<StepAsks>),
     /// The run has its place in the line of its workflow's `concurrency`: its first steps begin.
     Admitted,
     /// Nobody drove the run since it started: what its start requested was not done, and waits for the first driver.

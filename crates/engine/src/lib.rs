@@ -56,6 +56,7 @@ pub mod refused;
 pub mod replay;
 pub mod reply;
 pub mod run_stats;
+pub mod server_question;
 pub mod state;
 pub mod step;
 pub mod storable;

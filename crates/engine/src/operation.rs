@@ -23,6 +23,7 @@ use super::event::{CallId, Decided, Decision, DecisionRights, Tokens, ToolResult
 use super::header::RunHeader;
 use super::outcome::Termination;
 use super::question::SubrunQuestion;
+use super::server_question::{AnsweredQuestion, ServerQuestion};
 use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::language::step::OnRejected;
 use loopctl_lang::program::Tool;
@@ -96,6 +97,10 @@ pub struct Operation<A> {
     pub ask: Option<Arc<[String]>>,
     /// After how long they are asked again, in milliseconds.
     pub reminders_ms: Box<[u64]>,
+    /// What the server of its tool asked so far, and was answered; the oldest first.
+    pub answered: Vec<AnsweredQuestion>,
+    /// How often the server asked in all.
+    pub asked: u32,
 }
 
 /// How often a step was made before. That of a call of a turn is all zero.
@@ -170,6 +175,8 @@ pub enum AskedFor {
     },
     /// What its sub-run asks.
     Subrun(Box<SubrunWait>),
+    /// What the server of its tool asks before it continues: then the call is made again.
+    Server(Box<ServerQuestion>),
 }
 
 /// A sub-run that waits for a human.
@@ -293,7 +300,7 @@ impl Progress {
         match self {
             Self::Uncertain(_) => Some(Termination::Uncertain),
             Self::Asks(AskedFor::Approval(_) | AskedFor::Consent { .. }) => Some(Termination::Approval),
-            Self::Asks(AskedFor::Form { .. }) => Some(Termination::Human),
+            Self::Asks(AskedFor::Form { .. } | AskedFor::Server(_)) => Some(Termination::Human),
             Self::Waits(AwaitedThing { event: Some(_), .. }) => Some(Termination::WaitingEvent),
             Self::Waits(_) => Some(Termination::Waiting),
             Self::Held | Self::Requested | Self::Asks(AskedFor::Subrun(_)) | Self::Done { .. } => None,
@@ -375,6 +382,8 @@ impl<A: Address> Operation<A> {
             item_label: None,
             ask: None,
             reminders_ms: Box::default(),
+            answered: Vec::new(),
+            asked: 0,
         }
     }
 
@@ -391,6 +400,14 @@ impl<A: Address> Operation<A> {
         self.run_id = Some(run_id.into());
         self.settled = settled;
         self.progress = Progress::Asks(AskedFor::Subrun(Box::new(SubrunWait { asks, decided: None, again: false })));
+    }
+
+    /// The server of its tool asks a human before it continues.
+    pub(super) fn is_asked(&mut self, question: ServerQuestion) {
+        self.asked = self.asked.saturating_add(1);
+        // A server that has forgotten what it was answered asks anew.
+        self.answered.truncate(question.after);
+        self.progress = Progress::Asks(AskedFor::Server(Box::new(question)));
     }
 
     /// Notes a failed attempt: another one follows, or a human says whether the call happened.
@@ -418,6 +435,9 @@ impl<A: Address> Operation<A> {
     pub fn hash(&self, header: &RunHeader) -> String {
         let shown = match &self.progress {
             Progress::Asks(AskedFor::Consent { comment, .. }) => format!("{comment}\n{}", self.input),
+            Progress::Asks(AskedFor::Server(asks)) => {
+                format!("{}\n{}\n{}", self.asked, Value::Object(asks.requests.clone()), self.input)
+            }
             _ => self.input.to_string(),
         };
         let mut at = self.address.to_string();
@@ -463,6 +483,12 @@ impl<A: Address> Operation<A> {
         }
         if decided.hash.as_ref().is_some_and(|shown| *shown != self.hash(header)) {
             return Err(Refused::new(OTHER_CALL));
+        }
+        if let Progress::Asks(AskedFor::Server(asks)) = &self.progress {
+            if decided.rights == DecisionRights::Escalated {
+                return Err(Refused::new(NOT_ESCALATED));
+            }
+            return asks.accepts(&decided.decision);
         }
         let is_form = matches!(self.progress, Progress::Asks(AskedFor::Form { .. }));
         if is_form && !matches!(decided.decision, Decision::Answer(_)) {
@@ -510,6 +536,10 @@ impl<A: Address> Operation<A> {
                 let (pause, call) = (Some(wait.asks.pause), subrun_decision::meant(&wait.asks, decided));
                 // It stays what it is: the sub-run takes the decision.
                 wait.decided = Some(Decided { pause, call, ..self.address.below(decided) });
+                AfterDecision::Request
+            }
+            (Progress::Asks(AskedFor::Server(asks)), decision) => {
+                self.answered.push(asks.answered(decision));
                 AfterDecision::Request
             }
             (Progress::Asks(AskedFor::Approval(awaited)), Decision::Approve | Decision::Edit(_)) => {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::asked_targets::AskedTargets;
 use super::decision::awaited_approval::AwaitedApproval;
 use super::event::CallId;
+use super::server_question::AskingServer;
 use super::stuck::Stuck;
 use super::timestamp::as_rfc3339_if_any;
 use loopctl_lang::language::ending::Termination;
@@ -125,6 +126,9 @@ pub struct StepQuestion {
     /// The targets that the question is posted to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<Box<AskedTargets>>,
+    /// The server that asks, in the middle of a call of its tool: its words are a stranger's. A no declines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<AskingServer>,
 }
 
 impl StepQuestion {

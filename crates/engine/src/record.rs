@@ -131,7 +131,9 @@ impl TraceEntry {
             Progress::Done { result: ToolResult::Failed(fault), duration_ms } => {
                 (None, Value::from(fault.observation()), Some(fault.clone()), *duration_ms)
             }
-            Progress::Asks(AskedFor::Subrun(_)) => (Some(CallStatus::Waiting), Value::Null, None, 0),
+            Progress::Asks(AskedFor::Subrun(_) | AskedFor::Server(_)) => {
+                (Some(CallStatus::Waiting), Value::Null, None, 0)
+            }
             Progress::Requested | Progress::Uncertain(_) => {
                 call.requested_at_ms?;
                 let status = match call.progress {

@@ -240,6 +240,9 @@ pub struct Counters {
     /// Attempts at tool calls that failed and were made again, by tool.
     #[serde(skip)]
     pub tool_retries: BTreeMap<String, u32>,
+    /// How often servers asked a human in the middle of a call, by tool.
+    #[serde(skip)]
+    pub server_questions: BTreeMap<String, u32>,
     /// The tokens of the last request and its reply by the provider's count (or the estimate), and the bytes of
     /// the conversation at that time: the estimate of the next request uses them.
     #[serde(skip)]
@@ -502,7 +505,10 @@ impl StateHead {
         let open = calls.iter().filter(|call| call.name == tool && !matches!(call.progress, Progress::Done { .. }));
         let open = u32::try_from(open.count()).unwrap_or(u32::MAX);
         let of = |counted: &BTreeMap<String, u32>| counted.get(tool).copied().unwrap_or(0);
-        of(&self.counters.calls).saturating_sub(open).saturating_add(of(&self.counters.tool_retries))
+        of(&self.counters.calls)
+            .saturating_sub(open)
+            .saturating_add(of(&self.counters.tool_retries))
+            .saturating_add(of(&self.counters.server_questions))
     }
 
     /// How many attempts at calls have ended, by tool.
@@ -512,6 +518,7 @@ impl StateHead {
             .calls
             .keys()
             .chain(self.counters.tool_retries.keys())
+            .chain(self.counters.server_questions.keys())
             .map(|tool| (tool.clone(), calls(tool)))
             .collect()
     }

@@ -184,13 +184,18 @@ fn transition(
         }
         (
             phase @ (Phase::Thinking { .. } | Phase::Summarizing { .. }),
-            EventKind::ToolReturned(_) | EventKind::ToolRetried(_) | EventKind::ToolLeft(_) | EventKind::ToolPaused(_),
+            EventKind::ToolReturned(_)
+            | EventKind::ToolRetried(_)
+            | EventKind::ToolLeft(_)
+            | EventKind::ToolPaused(_)
+            | EventKind::ToolAsks(_),
         ) => Next::refuse(phase, "no call is under way"),
 
         (Phase::Acting { turn }, EventKind::ToolReturned(returned)) => turn::returned(program, state, turn, returned),
         (Phase::Acting { turn }, EventKind::ToolRetried(retried)) => turn::retried(state, turn, retried, effects),
         (Phase::Acting { turn }, EventKind::ToolLeft(left)) => turn::left(program, state, turn, &left),
         (Phase::Acting { turn }, EventKind::ToolPaused(paused)) => subrun::paused(program, state, turn, *paused),
+        (Phase::Acting { turn }, EventKind::ToolAsks(asked)) => turn::asks(state, turn, *asked),
         (Phase::Acting { turn }, EventKind::DeadlinePassed) => turn::out_of_time(program, state, turn, effects),
         (
             phase @ Phase::Acting { .. },

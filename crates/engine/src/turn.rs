@@ -11,13 +11,13 @@ use super::compaction::{push_tight, shared};
 use super::decision::decision_record;
 use super::dialect::{self, Observation};
 use super::effect::{Effect, Effects};
-use super::event::{CallId, MAY_HAVE_HAPPENED, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned};
+use super::event::{CallId, MAY_HAVE_HAPPENED, ToolAsks, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned};
 use super::limit;
 use super::memory;
 use super::next::Next;
 use super::observation::cut;
 use super::operation::{AskedFor, Call, Doubt, LOST, Progress};
-use super::outcome::{Ending, Limit, RunError, Status, Termination};
+use super::outcome::{Ending, Limit, Pause, RunError, Status, Termination};
 use super::question::Question;
 use super::reply::refusal::ANSWERS;
 use super::reply::window;
@@ -89,6 +89,18 @@ pub(super) fn left(program: &LoopProgram, state: &mut LoopState, mut turn: Turn,
     Next::Wait(Phase::Acting { turn })
 }
 
+/// The server of a tool asks a human before it continues with a call.
+pub(super) fn asks(state: &mut LoopState, mut turn: Turn, asked: ToolAsks) -> Next {
+    match turn.call_under_way(asked.call) {
+        Ok(call) => {
+            *state.counters.server_questions.entry(call.name.clone()).or_default() += 1;
+            call.is_asked(asked.asks);
+        }
+        Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
+    }
+    Next::Settle(turn)
+}
+
 /// The time of the run is over while calls are under way.
 pub(super) fn out_of_time(program: &LoopProgram, state: &mut LoopState, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
@@ -98,6 +110,9 @@ pub(super) fn out_of_time(program: &LoopProgram, state: &mut LoopState, mut turn
             // No human is asked about a call that can't be made any more.
             state.counters.unmade(&call.name);
             let result = ToolResult::failed("not called: the run's time is over");
+            call.progress = Progress::done(result);
+        } else if matches!(call.progress, Progress::Asks(AskedFor::Server(_))) {
+            let result = ToolResult::failed("its server was not answered: the run's time is over");
             call.progress = Progress::done(result);
         }
     }
@@ -193,7 +208,20 @@ pub(super) fn settle(program: &LoopProgram, state: &mut LoopState, mut turn: Tur
     if let Some(pause) = subrun::pause(state, &turn) {
         return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
     }
+    if let Some(pause) = server_pause(state, &turn) {
+        return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
+    }
     observe(program, state, turn, effects)
+}
+
+/// The pause for the first call whose server asks a human.
+fn server_pause(state: &mut LoopState, turn: &Turn) -> Option<Box<Pause>> {
+    let asks = |call: &Call| match &call.progress {
+        Progress::Asks(AskedFor::Server(asks)) => Some((call.address, asks.form.question.clone())),
+        _ => None,
+    };
+    let (call, question) = turn.calls.iter().find_map(asks)?;
+    Some(state.new_pause(Question::new(Termination::Human, question), vec![call]))
 }
 
 /// What a human is asked about the calls of a turn that may have happened.

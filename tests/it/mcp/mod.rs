@@ -3,6 +3,7 @@
 
 mod commands;
 mod http;
+pub mod questions;
 mod settings;
 pub mod steps;
 

@@ -93,7 +93,32 @@ while IFS= read -r line; do
         half) text '<\ud800>' ;;
         once)
           if [ -e once.txt ]; then text 'again'; else : > once.txt; exit 7; fi ;;
-        questions) gives '{"resultType":"input_required","requestState":"s","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Which account?"}}}}' ;;
+        questions)
+          kind=${line#*'"kind":"'}
+          kind=${kind%%'"'*}
+          account='{"type":"object","properties":{"account":{"type":"string","enum":["ops","sales"]}},"required":["account"]}'
+          who="{\"method\":\"elicitation/create\",\"params\":{\"message\":\"Which account?\",\"requestedSchema\":$account}}"
+          case $kind in
+            url) who='{"method":"elicitation/create","params":{"mode":"url","message":"Sign in.","url":"https://x.example/a"}}' ;;
+            sampling) who='{"method":"sampling/createMessage","params":{}}' ;;
+          esac
+          asked="{\"resultType\":\"input_required\",\"requestState\":\"$$\",\"inputRequests\":{\"who\":$who}}"
+          case $kind:$line in
+            endless:*) gives "$asked" ;;
+            shed:*'"requestState"'*) text 'not shed' ;;
+            shed:*) gives '{"resultType":"input_required","requestState":"later"}' ;;
+            # What another process asked is not known here.
+            *'"inputResponses"'*"\"requestState\":\"$$\""* | *"\"requestState\":\"$$\""*'"inputResponses"'*)
+              case $line in
+                *'"action":"decline"'*) text declined ;;
+                *)
+                  account=${line#*'"account":"'}
+                  printf '%s\n' "${account%%'"'*}" >> booked.txt
+                  text "booked for ${account%%'"'*}" ;;
+              esac ;;
+            *'"requestState"'*) fails -32602 'the state of the request is not known' ;;
+            *) gives "$asked" ;;
+          esac ;;
       esac ;;
     *'"method":"notifications/cancelled"'*) printf '%s\n' "$line" >> cancelled.txt ;;
   esac

@@ -79,6 +79,7 @@ mod restart;
 mod retention;
 mod run_files;
 mod schedules;
+mod server_questions;
 mod shares;
 #[cfg(unix)]
 mod slow;

@@ -5,8 +5,8 @@ use std::slice;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use crate::effect::Refused;
 use crate::json::from_bytes;
+use crate::question::StepQuestion;
 use loopctl_lang::program::file_value::key_twice_in;
 use loopctl_lang::program::form::{AskedField, AskedForm, FieldFault, listed, read_answer};
 use loopctl_lang::program::schema::short;
@@ -98,12 +98,35 @@ pub(crate) fn field_values(fields: &[AskedField], answer: &str) -> Result<Vec<(S
         .map_err(|faults| refusal(format!("the form is not filled in: {}", listed(&faults)), faults))
 }
 
-/// Whether an answer fits the fields of a form of a sub-run; a question without fields takes each.
-pub(crate) fn fits(fields: &[AskedField], answer: &str) -> Result<(), Refused> {
-    if fields.is_empty() {
-        return Ok(());
+/// The values of the fields that a server asks for. That of a lone field may be written alone.
+///
+/// # Errors
+/// What is wrong, at each field.
+pub(crate) fn server_values(fields: &[AskedField], answer: &str) -> Result<Vec<(String, Value)>, FormRefusal> {
+    let [only] = fields else { return field_values(fields, answer) };
+    if object(answer).is_some() {
+        return field_values(fields, answer);
     }
-    field_values(fields, answer).map(drop).map_err(|refusal| Refused::new(refusal.why))
+    match only.read_typed(answer) {
+        Ok(value) => Ok(vec![(only.name.clone(), value)]),
+        Err(message) => {
+            let fault = FieldFault { field: only.name.clone(), message };
+            let why = format!("the form is not filled in: {}", listed(slice::from_ref(&fault)));
+            Err(FormRefusal { why, faults: vec![fault] })
+        }
+    }
+}
+
+/// Whether an answer fits the fields of a question of a sub-run.
+///
+/// # Errors
+/// What is wrong, at each field.
+pub(crate) fn judge(question: &StepQuestion, answer: &str) -> Result<(), FormRefusal> {
+    match (question.fields.as_slice(), &question.asked_by) {
+        ([], _) => Ok(()),
+        (fields, None) => field_values(fields, answer).map(drop),
+        (fields, Some(_)) => server_values(fields, answer).map(drop),
+    }
 }
 
 /// Why the answer to a form with fields is not taken.

@@ -53,6 +53,9 @@ pub(crate) fn fits(
     decided: &Decided,
 ) -> Result<(), Refused> {
     let calls = PausedCalls::new(pause, turn);
+    if let Some(by_call) = calls.by_call(decided) {
+        return calls.fits(program, state, &by_call);
+    }
     let have_steps = pause.asks.as_ref().is_some_and(|asks| !asks.steps.is_empty());
     match &decided.at {
         Some(at) if !have_steps => Err(Refused::new(format!("no step waits at `{at}`{}", calls.what_waits()))),
@@ -63,6 +66,14 @@ pub(crate) fn fits(
 impl<'a> PausedCalls<'a> {
     fn new(pause: &'a Pause, turn: Option<&'a Turn>) -> Self {
         Self { pause, calls: turn.map(|turn| turn.calls.as_slice()).unwrap_or_default() }
+    }
+
+    /// The same decision by the call that it names as an address: the question of a server is shown as that of a step.
+    fn by_call(self, decided: &Decided) -> Option<Decided> {
+        let id: CallId = decided.at.as_deref()?.parse().ok()?;
+        let is_meant = |call: &&Call| call.address == id && is_of_server(call) && is_asked_about(self.pause, call);
+        self.calls.iter().find(is_meant)?;
+        Some(Decided { at: None, call: Some(id), ..decided.clone() })
     }
 
     /// Whether a decision fits.
@@ -89,7 +100,10 @@ impl<'a> PausedCalls<'a> {
         if decided.hash.is_some() && only.is_none() {
             return Err(Refused::new(OTHER_CALL));
         }
-        decision::is_of_kind(pause.question.kind, &decided.decision)?;
+        let is_of_server = self.calls.iter().any(|call| is_of_server(call) && is_asked_about(pause, call));
+        if !is_of_server {
+            decision::is_of_kind(pause.question.kind, &decided.decision)?;
+        }
         if decided.rights == DecisionRights::Escalated && pause.question.kind != Termination::Approval {
             return Err(Refused::new(NOT_ESCALATED));
         }
@@ -139,7 +153,12 @@ impl<'a> PausedCalls<'a> {
 }
 
 fn is_undecided(call: &Call) -> bool {
-    matches!(call.progress, Progress::Asks(AskedFor::Approval(_)) | Progress::Uncertain(_))
+    matches!(call.progress, Progress::Asks(AskedFor::Approval(_) | AskedFor::Server(_)) | Progress::Uncertain(_))
+}
+
+/// Whether the server of its tool asks a human.
+fn is_of_server(call: &Call) -> bool {
+    matches!(call.progress, Progress::Asks(AskedFor::Server(_)))
 }
 
 /// Whether this pause is about the call. Another call of the turn may wait for its own pause.
@@ -155,6 +174,7 @@ pub(crate) fn decided(
     decided: Decided,
     effects: &mut Effects,
 ) -> Next {
+    let decided = paused.calls().by_call(&decided).unwrap_or(decided);
     if let Err(refused) = paused.calls().fits(program, state, &decided) {
         let Paused { pause, turn } = paused;
         return Next::Refuse { phase: Phase::Paused { pause, turn }, refused };

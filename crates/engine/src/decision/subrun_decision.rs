@@ -46,12 +46,15 @@ pub(crate) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Res
 /// The same for the steps of a workflow. Only it can check what is asked in the runs of its steps.
 fn fits_steps(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Result<(), Refused> {
     for question in meant_steps(&asks.steps, decided)? {
-        decision::is_of_kind(question.question.kind, &decided.decision)?;
+        // A no declines what a server asks.
+        if !(question.asked_by.is_some() && matches!(decided.decision, Decision::Deny(_))) {
+            decision::is_of_kind(question.question.kind, &decided.decision)?;
+        }
         if decided.rights == DecisionRights::Escalated && question.question.kind != Termination::Approval {
             return Err(Refused::new(NOT_ESCALATED));
         }
         if let Decision::Answer(answer) = &decided.decision {
-            form::fits(&question.fields, answer)?;
+            form::judge(question, answer).map_err(|refusal| Refused::new(refusal.why))?;
         }
         if let Some(awaited) = &question.approval {
             may_take(awaited, &question.action, decided, now_ms)?;

@@ -1,7 +1,7 @@
 //! Whether a decision fits the form with fields that waits: what a route says before it hands the decision on.
 
 use super::waiting_for;
-use crate::decision::form::{FormRefusal, field_values};
+use crate::decision::form::{self, FormRefusal};
 use crate::event::{Decided, Decision};
 use crate::question::StepQuestion;
 use crate::state::State;
@@ -19,7 +19,7 @@ pub fn judge(state: &State, decided: &Decided) -> Result<(), FormRefusal> {
         (None, None) => waiting.len() == 1,
     };
     match waiting.iter().find(is_meant) {
-        Some(question) if !question.fields.is_empty() => field_values(&question.fields, answer).map(drop),
-        _ => Ok(()),
+        Some(question) => form::judge(question, answer),
+        None => Ok(()),
     }
 }

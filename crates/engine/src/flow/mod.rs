@@ -156,6 +156,7 @@ fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) ->
             Ok(Effects::new())
         }
         (_, EventKind::StepPaused(paused)) => outcome::paused(program, state, *paused),
+        (_, EventKind::StepAsks(asked)) => outcome::asks(program, state, *asked),
         (_, EventKind::Retried(_)) => refused("the run has not failed: resume it"),
         (
             _,
@@ -166,7 +167,8 @@ fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) ->
             | EventKind::ToolReturned(_)
             | EventKind::ToolRetried(_)
             | EventKind::ToolLeft(_)
-            | EventKind::ToolPaused(_),
+            | EventKind::ToolPaused(_)
+            | EventKind::ToolAsks(_),
         ) => refused("the run is a workflow, and asks no model itself"),
     }
 }

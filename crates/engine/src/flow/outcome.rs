@@ -12,7 +12,7 @@ use crate::address::StepAddress;
 use crate::budget;
 use crate::call_attempt::CallAttempt;
 use crate::effect::{Effect, Effects, Refused};
-use crate::event::{StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
+use crate::event::{StepAsks, StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
 use crate::limit;
 use crate::operation::{OpenStep, Progress, SettledCost};
 use crate::outcome::Limit;
@@ -126,6 +126,21 @@ pub(super) fn paused(program: &FlowProgram, state: &mut FlowState, paused: StepP
         at_step(advance, progress, StepTarget::spent(&at, spent), &mut |_, _, _, frame| {
             let Current::Open(open) = &mut frame.current else { return };
             open.waits(&run_id, asks.clone(), SettledCost::of(tokens, cost_usd));
+        });
+    }))
+}
+
+/// The server of a tool asks a human before it continues with the call of a step.
+pub(super) fn asks(program: &FlowProgram, state: &mut FlowState, asked: StepAsks) -> Result<Effects, Refused> {
+    let StepAsks { at, asks } = asked;
+    let at = StepAddress::new(&at);
+    let tool = under_way(state, &at)?.name.clone();
+    let asked = state.counters.server_questions.entry(tool).or_default();
+    *asked = asked.saturating_add(1);
+    Ok(advanced(program, state, |advance, progress| {
+        at_step(advance, progress, StepTarget::at(&at), &mut |_, _, _, frame| {
+            let Current::Open(open) = &mut frame.current else { return };
+            open.is_asked(asks.clone());
         });
     }))
 }

@@ -6,7 +6,7 @@ use crate::address::{StepAddress, split_address};
 use crate::call_attempt::lost_answer;
 use crate::decision::form::FormRequest;
 use crate::event::Decided;
-use crate::operation::{AskedFor, AwaitedThing, Doubt, OpenStep, Progress};
+use crate::operation::{Address, AskedFor, AwaitedThing, Doubt, OpenStep, Operation, Progress};
 use crate::outcome::Termination;
 use crate::question::WaitingCall;
 use crate::question::{Question, StepQuestion};
@@ -22,9 +22,10 @@ use loopctl_lang::program::form::{AskedForm, answer_schema};
 pub fn waiting_steps(state: &State) -> Vec<StepQuestion> {
     match (state, &state.phase) {
         (State::Flow(state), _) => state.waiting_steps(),
-        (State::Loop(_), Phase::Paused { pause, .. }) => {
+        (State::Loop(state), Phase::Paused { pause, turn }) => {
             let asked = pause.asks.iter().flat_map(|asks| &asks.steps);
-            asked.cloned().collect()
+            let calls = turn.iter().flat_map(|turn| &turn.calls).filter(|call| pause.calls.contains(&call.address));
+            asked.cloned().chain(calls.filter_map(|call| of_server(call, &state.header))).collect()
         }
         _ => Vec::new(),
     }
@@ -105,6 +106,9 @@ pub(crate) fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion
 }
 
 pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
+    if let Some(asked) = of_server(open, header) {
+        return asked;
+    }
     let action = open.name.clone();
     let uncertain = |text| Question::new(Termination::Uncertain, text);
     let plain = StepQuestion {
@@ -125,6 +129,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
         calls: Vec::new(),
         awaits: None,
         ask: open.targets(),
+        asked_by: None,
     };
     match &open.progress {
         Progress::Asks(AskedFor::Approval(awaited)) => StepQuestion {
@@ -178,6 +183,32 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
             ..plain
         },
     }
+}
+
+/// The question of the server of a tool, in the middle of a call.
+fn of_server<A: Address>(open: &Operation<A>, header: &RunHeader) -> Option<StepQuestion> {
+    let Progress::Asks(AskedFor::Server(asks)) = &open.progress else { return None };
+    let AskedForm { question, show, fields } = asks.form.clone();
+    Some(StepQuestion {
+        at: open.address.to_string(),
+        item_label: open.item_label.as_deref().map(str::to_owned),
+        question: Question::new(Termination::Human, question),
+        action: open.name.clone(),
+        action_input: None,
+        hash: Some(open.hash(header)),
+        expected_keys: fields.iter().map(|field| field.name.clone()).collect(),
+        show: Some(Value::Object(show)).filter(|show| *show != Value::Object(Map::new())),
+        answer_schema: Some(answer_schema(&fields)),
+        fields,
+        expires_at_ms: None,
+        approval: None,
+        on_rejected: None,
+        run_pause: None,
+        calls: Vec::new(),
+        awaits: None,
+        ask: None,
+        asked_by: Some(asks.by.clone()),
+    })
 }
 
 /// What a step waits for that asks no human.

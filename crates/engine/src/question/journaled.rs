@@ -8,6 +8,7 @@ use super::{Question, StepQuestion, WaitingCall};
 use crate::asked_targets::AskedTargets;
 use crate::decision::awaited_approval::AwaitedApproval;
 use crate::event::CallId;
+use crate::server_question::AskingServer;
 use crate::stuck::Stuck;
 use loopctl_lang::language::step::OnRejected;
 use loopctl_lang::program::awaited_event::EventMatch;
@@ -60,6 +61,8 @@ struct JournaledStep {
     awaits: Option<Box<EventMatch>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ask: Option<Box<AskedTargets>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked_by: Option<AskingServer>,
 }
 
 impl From<JournaledCall> for WaitingCall {

@@ -23,8 +23,11 @@ use crate::drive::future::BoxFuture;
 use loopctl_engine::budget;
 use loopctl_engine::call_attempt::CallAttempt;
 use loopctl_engine::effect::{Effect, Effects, calls_of};
-use loopctl_engine::event::{Allowance, CallId, EventKind, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned};
+use loopctl_engine::event::{
+    Allowance, CallId, EventKind, ToolAsks, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned,
+};
 use loopctl_engine::operation::Call;
+use loopctl_engine::server_question::AnsweredQuestion;
 use loopctl_engine::state::RunHeader;
 use loopctl_lang::program::Program;
 
@@ -141,13 +144,17 @@ struct Attempt {
     id: CallId,
     tool: String,
     input: Arc<Value>,
+    /// What its server asked, and was answered, and how often it asked.
+    answered: Vec<AnsweredQuestion>,
+    asked: u32,
     timer: AttemptTimer,
 }
 
 impl Attempt {
     fn of(call: &Call) -> Self {
         let (tool, input) = (call.name.clone(), call.input.clone());
-        Self { id: call.address, tool, input, timer: AttemptTimer::after(&call.attempts) }
+        let (answered, asked) = (call.answered.clone(), call.asked);
+        Self { id: call.address, tool, input, answered, asked, timer: AttemptTimer::after(&call.attempts) }
     }
 }
 
@@ -223,10 +230,14 @@ async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &Pendi
         left: turn.left,
         deadline: Duration::from_millis(tool.timeout_ms),
         trace: world.trace_context(&turn.header.run_id, &id.to_string()),
+        answered: &attempt.answered,
         wait: Some(wait),
     };
     let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&turn.header.run_id));
-    let outcome = world.toolbox.call(tool, &call).await;
+    let mut outcome = world.toolbox.call(tool, &call).await;
+    if let Some(asks) = outcome.take_question(attempt.asked) {
+        return PerformedCall::Event(EventKind::ToolAsks(Box::new(ToolAsks { call: id, asks })));
+    }
     let number = attempt.timer.failed.saturating_add(1);
     let spent = outcome.spent;
     let (error, delay, lost) = match retry::next_attempt(tool, number, outcome) {

@@ -169,6 +169,7 @@ fn outcome_of(kind: &EventKind) -> Option<&str> {
     match kind {
         EventKind::StepReturned(returned) => Some(&returned.at),
         EventKind::StepPaused(paused) => Some(&paused.at),
+        EventKind::StepAsks(asked) => Some(&asked.at),
         EventKind::StepRetried(retried) => Some(&retried.at),
         _ => None,
     }
@@ -302,7 +303,8 @@ fn after_no(on_rejected: OnRejected) -> &'static str {
 /// must be the same call by both.
 fn left(one: &FoldedSide<'_>, other: &FoldedSide<'_>) -> Result<bool, String> {
     let may_have_happened = |open: &OpenStep| {
-        matches!(open.progress, Progress::Requested | Progress::Uncertain(_) | Progress::Asks(AskedFor::Subrun(_)))
+        let asks = matches!(open.progress, Progress::Asks(AskedFor::Subrun(_) | AskedFor::Server(_)));
+        asks || matches!(open.progress, Progress::Requested | Progress::Uncertain(_))
     };
     let (before, now) = (one.open(), other.open());
     let at = |steps: &[&OpenStep], at: &str| steps.iter().position(|step| step.address.as_str() == at);

@@ -263,6 +263,7 @@ impl MadePost {
             deadline: TRY_TIMEOUT,
             left: Allowance::default(),
             trace: world.trace_context(&header.run_id, asked.at()),
+            answered: &[],
             wait: None,
         };
         match world.toolbox.call(&tool, &call).await.result {

@@ -28,11 +28,12 @@ use loopctl_engine::budget;
 use loopctl_engine::continuation;
 use loopctl_engine::effect::{Effects, steps_of};
 use loopctl_engine::event::{
-    Allowance, CallId, EventKind, StepLeft, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused, ToolResult,
-    ToolReturned,
+    Allowance, CallId, EventKind, StepAsks, StepLeft, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused,
+    ToolResult, ToolReturned,
 };
 use loopctl_engine::flow::item_budget::ItemRest;
 use loopctl_engine::operation::OpenStep;
+use loopctl_engine::server_question::AnsweredQuestion;
 use loopctl_engine::state::{Phase, RunHeader};
 use loopctl_lang::program::flow::StepAction;
 use loopctl_lang::program::{Program, Tool};
@@ -67,6 +68,9 @@ struct StepCall {
     at: String,
     kind: String,
     request: u32,
+    /// What its server asked, and was answered, and how often it asked.
+    answered: Vec<AnsweredQuestion>,
+    asked: u32,
     input: Arc<serde_json::Value>,
     now: String,
     left: Allowance,
@@ -218,6 +222,8 @@ impl<'a> Driver<'a> {
                         at: at.to_string(),
                         kind: open.name.clone(),
                         request: open.repetition.request,
+                        answered: open.answered.clone(),
+                        asked: open.asked,
                         input: Arc::clone(&open.input),
                         now: clock::rfc3339(clock::wall_ms()),
                         left,
@@ -376,10 +382,14 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
         left: call.left,
         deadline: Duration::from_millis(tool.timeout_ms),
         trace: world.trace_context(&call.header.run_id, &call.at),
+        answered: &call.answered,
         wait: Some(wait),
     };
     let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&call.header.run_id));
-    let outcome = world.toolbox.call(tool, &tool_call).await;
+    let mut outcome = world.toolbox.call(tool, &tool_call).await;
+    if let Some(asks) = outcome.take_question(call.asked) {
+        return EventKind::StepAsks(Box::new(StepAsks { at: call.at.clone(), asks }));
+    }
     let attempt = failed.saturating_add(1);
     let (spent, transient) = (outcome.spent, outcome.transient);
     let (error, delay, lost) = match retry::next_attempt(tool, attempt, outcome) {

@@ -10,6 +10,7 @@ use crate::drive::retry::Transient;
 use crate::drive::run_meter::TraceContext;
 use crate::drive::secret::Vault;
 use loopctl_engine::event::{Allowance, CallId, Tokens, ToolResult};
+use loopctl_engine::server_question::{AnsweredQuestion, ServerQuestion};
 use loopctl_lang::program::bind::run_input::LongLists;
 use loopctl_lang::program::reference::Scope;
 
@@ -41,6 +42,8 @@ pub struct ToolCall<'a> {
     pub left: Allowance,
     /// Its place in the trace of its run.
     pub trace: Option<TraceContext>,
+    /// What the server of the tool asked before it continues, and was answered; the oldest first.
+    pub answered: &'a [AnsweredQuestion],
     /// The wait for a model that an `llm` action asks.
     pub wait: Option<&'a PendingModelCall<'a>>,
 }
@@ -85,6 +88,8 @@ pub struct CallOutcome {
     pub(in crate::drive) transient: Option<Transient>,
     /// Whether its answer was lost, and it may have happened; not set for a call that may be repeated without harm.
     pub(in crate::drive) is_lost: bool,
+    /// What its server asks a human before it continues: then it has no result.
+    pub(in crate::drive) asks: Option<Box<ServerQuestion>>,
 }
 
 /// What a call used of models.

@@ -1,5 +1,6 @@
 //! Tools: performs calls. A kind of tool is a file.
 
+mod asking_tool;
 mod call;
 mod charset;
 mod command;
@@ -203,10 +204,19 @@ impl Toolbox {
             Some(cut) => Err(cut.into()),
             None => Ok(value),
         });
+        let mut asks = None;
+        let result = result.or_else(|mut raw| match raw.asks.take().map(|asked| asked.asked(&self.vault)) {
+            Some(Ok(question)) => {
+                asks = Some(Box::new(question));
+                Err(raw)
+            }
+            Some(Err(refused)) => Err(refused),
+            None => Err(raw),
+        });
         let (result, transient, is_lost) = match result {
             // A value that a journal could not read back is kept as its text.
             Ok(value) => (ToolResult::Ok(storable::kept(self.vault.scrub_value(value))), None, false),
-            Err(RawFault { fault, answer, transient, is_uncertain }) => {
+            Err(RawFault { fault, answer, transient, is_uncertain, .. }) => {
                 let fault = ToolFault {
                     class: self.vault.scrub(fault.class),
                     detail: output::shortened(self.vault.scrub_cut(fault.detail)),
@@ -215,7 +225,7 @@ impl Toolbox {
                 (ToolResult::Failed(fault), transient, is_uncertain && !tool.idempotent)
             }
         };
-        CallOutcome { result, spent: outcome.spent, transient, is_lost }
+        CallOutcome { result, spent: outcome.spent, transient, is_lost, asks }
     }
 
     /// What a server answered to a call that failed, as the model reads it: JSON without secrets, cut to a bound. A text

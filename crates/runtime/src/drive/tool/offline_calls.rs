@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Toolbox;
+use super::asking_tool::played;
 use super::call::{Spent, ToolCall};
 use super::http::is_lost;
 use super::llm::LlmTool;
@@ -30,9 +31,12 @@ impl Toolbox {
             Some(CallFaultEffect::Fails(failure)) => fails(failure).await.into(),
             Some(CallFaultEffect::Says(text)) => Ok::<_, RawFault>(Value::String(text)).into(),
             None => match stage.recorded(tool, call) {
-                Some(given) => replay(given).await,
+                Some(given) => {
+                    let outcome = replay(given).await;
+                    RawOutcome { result: outcome.result.and_then(|value| played(tool, value)), ..outcome }
+                }
                 None => match stage.player.tool(&tool.name, started.number) {
-                    Some(ToolResult::Ok(value)) => Ok::<_, RawFault>(value).into(),
+                    Some(ToolResult::Ok(value)) => played(tool, value).into(),
                     Some(ToolResult::Failed(fault)) => Err(failed(fault)).into(),
                     None => self.perform_locally(stage, tool, call, started.index).await,
                 },

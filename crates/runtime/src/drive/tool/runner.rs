@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::asking_tool::RawQuestion;
 use super::output::fault;
 use crate::drive::future::BoxFuture;
 use crate::drive::retry::Transient;
@@ -62,6 +63,8 @@ pub(super) struct RawFault {
     pub transient: Option<Transient>,
     /// Whether its request was sent, and what came of it is not known: the call may have happened.
     pub is_uncertain: bool,
+    /// What its server asks a human before it continues.
+    pub asks: Option<Box<RawQuestion>>,
 }
 
 impl RawFault {

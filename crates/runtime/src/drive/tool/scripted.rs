@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::asking_tool::played;
 use super::llm::scripted_answer;
 use super::runner::{OpenedRun, RawFault, RawOutcome, ToolRunner, not_available};
 use crate::drive::future::BoxFuture;
@@ -59,6 +60,7 @@ impl ToolRunner for ScriptedRunner {
         match self.script.tool(&tool.name, nth) {
             Some(ToolResult::Ok(value)) => {
                 let answer = scripted_answer(tool, value).map_err(RawFault::from);
+                let answer = answer.and_then(|value| played(tool, value));
                 Box::pin(ready(RawOutcome::from(answer)))
             }
             Some(ToolResult::Failed(fault)) => Box::pin(ready(RawOutcome::from(Err(failed(fault))))),

@@ -114,6 +114,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         deadline,
         left: Allowance::default(),
         trace: None,
+        answered: &[],
         wait: None,
     };
     match next_attempt(&tool, 1, toolbox.call(&tool, &call).await) {

@@ -62,6 +62,7 @@ async fn run(world: &World, action: &Value, input: Value) -> ToolResult {
         deadline: Duration::from_secs(20),
         left: Allowance::default(),
         trace: None,
+        answered: &[],
         wait: None,
     };
     world.toolbox.call(&tool, &call).await.result

@@ -84,7 +84,7 @@ pub(super) async fn refused(response: Response, error_body: bool) -> RawFault {
     detail.push_str(&rest);
     let answer = answer.map(Box::new);
     let fault = fault(format!("http {status}"), detail);
-    RawFault { fault, answer, transient: Some(transient), is_uncertain: is_lost(status) }
+    RawFault { fault, answer, transient: Some(transient), is_uncertain: is_lost(status), asks: None }
 }
 
 /// Whether a status says that a proxy lost what became of the request: it passed it on and got no answer.

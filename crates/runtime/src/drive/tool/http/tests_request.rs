@@ -47,6 +47,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         deadline: Duration::from_secs(1),
         left: Allowance::default(),
         trace: None,
+        answered: &[],
         wait: None,
     };
     let scope = Scope {

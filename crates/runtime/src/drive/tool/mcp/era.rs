@@ -27,7 +27,9 @@ fn client() -> Value {
 /// The parameters of a request, with what each request of this revision says.
 pub(super) fn params(protocol: McpProtocol, mut params: Map<String, Value>) -> Value {
     if protocol.is_modern() {
-        let meta = json!({ VERSION: protocol.word(), CLIENT: client(), CAPABILITIES: {} });
+        // A server may ask the humans of a run, by a result; and nobody else.
+        let capabilities = json!({ "elicitation": { "form": {}, "url": {} } });
+        let meta = json!({ VERSION: protocol.word(), CLIENT: client(), CAPABILITIES: capabilities });
         params.insert("_meta".to_owned(), meta);
     }
     Value::Object(params)

@@ -10,6 +10,7 @@ mod http;
 mod leaving;
 mod list;
 mod result;
+mod rounds;
 mod session;
 mod stdio;
 mod survey;
@@ -20,12 +21,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use self::drift::{compare, is_stricter};
 use self::fault::{McpFault, Unanswered};
 use self::result::ResultForm;
+use self::rounds::{BAD_PARAMETERS, CallRounds, NextRound};
 use self::session::{McpReach, McpSession};
 use super::runner::{OpenedRun, RawFault, RawOutcome, ToolRunner, wrong_kind};
 use super::seconds;
@@ -33,7 +35,9 @@ use crate::drive::clock;
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
 use crate::drive::secret::Vault;
+use crate::drive::tool::asking_tool::{RawQuestion, is_question};
 use crate::drive::tool::call::ToolCall;
+use loopctl_engine::server_question::AskingServer;
 use loopctl_lang::language::Project;
 use loopctl_lang::language::mcp::{McpServer, OnDrift};
 use loopctl_lang::program::Tool;
@@ -194,15 +198,30 @@ impl McpRunner {
         };
         let slot = self.slot(call.run_id, &served.server);
         let mut is_first = true;
+        let mut rounds = CallRounds::of(call.answered);
         loop {
-            match self.attempt(&slot, server, served, call).await {
+            match self.attempt(&slot, server, served, call, rounds.params()).await {
                 // A call that may be repeated is made once more, by a fresh server.
                 Err(Unanswered { why: McpFault::Ended(_) | McpFault::SessionGone, was_sent })
                     if is_first && (tool.idempotent || !was_sent) =>
                 {
                     is_first = false;
                 }
+                // One that has forgotten what it asked refuses the answer: nothing of the call has happened.
+                Err(Unanswered { why: McpFault::Refused(error), .. })
+                    if error.code == BAD_PARAMETERS && rounds.begin_afresh() => {}
                 Err(unanswered) => return Err(unanswered.raw(&served.server)),
+                Ok(answer) if served.protocol.is_modern() && is_question(&answer) => {
+                    match rounds.take(&answer, &self.reach.vault) {
+                        NextRound::Request => {}
+                        NextRound::Ask(after) => {
+                            let by = AskingServer { mcp_server: served.server.clone(), tool: served.name.clone() };
+                            let failed = result::asks(&served.server, &served.name, &answer);
+                            let asks = Some(Box::new(RawQuestion { by, result: answer, after }));
+                            return Err(RawFault { asks, ..failed });
+                        }
+                    }
+                }
                 Ok(answer) => {
                     let form = if served.gives_structure { ResultForm::Structure } else { ResultForm::All };
                     return result::read(&served.server, &served.name, form, &answer);
@@ -217,6 +236,7 @@ impl McpRunner {
         server: &McpServer,
         served: &ServedTool,
         call: &ToolCall<'_>,
+        more: &Map<String, Value>,
     ) -> Result<Value, Unanswered> {
         let session = self.session(slot, server, served).await.map_err(Unanswered::unsent)?;
         let (sent, mark) = (AtomicBool::new(false), session.mark());
@@ -225,7 +245,7 @@ impl McpRunner {
             let now = session.tool_now(&served.name).await.map_err(Unanswered::unsent)?;
             refuse_changed(server, served, now.as_ref()).map_err(Unanswered::unsent)?;
             let mirrored = http::mirrored(&served.name, &served.headers, call.input);
-            session.call(&served.name, call.input, &mirrored, &sent).await
+            session.call(&served.name, call.input, more, &mirrored, &sent).await
         });
         let outcome = made.await.unwrap_or_else(|_| {
             let was_sent = sent.load(Ordering::SeqCst);

@@ -101,7 +101,7 @@ fn blob(kind: &str, media: Option<&str>, data: &str, at: Option<&str>) -> String
 }
 
 /// A tool that asks a human, or us, before it continues. It has not done its work.
-fn asks(server: &str, tool: &str, result: &Value) -> RawFault {
+pub(super) fn asks(server: &str, tool: &str, result: &Value) -> RawFault {
     let requests = result.get("inputRequests").and_then(Value::as_object);
     let question = |request: &Value| {
         let params = request.get("params");
@@ -110,7 +110,7 @@ fn asks(server: &str, tool: &str, result: &Value) -> RawFault {
     };
     let questions: Vec<String> =
         requests.into_iter().flatten().take(10).map(|(_, request)| question(request)).collect();
-    let class = format!("server {server}: `{tool}` asks for more before it goes on, and nobody answers it here");
+    let class = format!("server {server}: `{tool}` asks for more before it continues, and nobody answers it here");
     RawFault { answer: Some(Box::new(json!({ "asked": questions }))), ..RawFault::from(fault(class, "")) }
 }
 

@@ -311,7 +311,7 @@ impl McpSession {
         Ok(self.list.read().await.tools.get(name).cloned())
     }
 
-    /// Calls a tool.
+    /// Calls a tool. `more`: what the request says beside its name and its input.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -319,10 +319,11 @@ impl McpSession {
         &self,
         name: &str,
         input: &Value,
+        more: &Map<String, Value>,
         mirrored: &MirroredHeaders,
         sent: &AtomicBool,
     ) -> Result<Value, Unanswered> {
-        let mut params = Map::new();
+        let mut params = more.clone();
         params.insert("name".to_owned(), Value::from(name));
         params.insert("arguments".to_owned(), input.clone());
         let params = era::params(self.protocol, params);
