@@ -118,6 +118,40 @@ pub(super) fn a_run_that_does_not_wait_is_refused_or_may_be_driven(journal: &dyn
     assert!(matches!(wait(journal.create(refused)).unwrap(), Created::New(_)));
 }
 
+pub(super) fn of_many_that_do_not_wait_one_starts_and_the_others_leave_nothing(journal: &dyn Journal) {
+    let start = |number: usize| {
+        let new = in_line(&format!("r{number:02}"), "line", 2, LineRule::Refuse);
+        NewRun { start_key: Some(format!("key-{number}")), ..new }
+    };
+    let created: Vec<Created> = std::thread::scope(|scope| {
+        let starts = (0..24).map(|number| scope.spawn(move || wait(journal.create(start(number))).unwrap()));
+        starts.collect::<Vec<_>>().into_iter().map(|start| start.join().unwrap()).collect()
+    });
+    let mut there = Vec::new();
+    for (number, created) in created.iter().enumerate() {
+        let id = format!("r{number:02}");
+        let found = wait(journal.find(&id)).unwrap();
+        match created {
+            Created::New(lease) => {
+                wait(journal.release(&id, lease.fence)).unwrap();
+                there.push(id);
+            }
+            Created::LineFull(_) => assert_eq!(found, None, "{id}"),
+            other => panic!("{id}: {other:?}"),
+        }
+    }
+    assert_eq!(there.len(), 2, "{created:?}");
+    assert!(created.iter().all(|created| !matches!(created, Created::LineFull(by) if !there.contains(by))));
+    assert_eq!(wait(journal.list(RunFilter::default())).unwrap().len(), 2);
+    // The keys of the others are free.
+    for id in &there {
+        leave_as(journal, id, Status::Completed, Some(Termination::Complete), false);
+    }
+    let refused = created.iter().position(|created| matches!(created, Created::LineFull(_))).unwrap();
+    let again = NewRun { run_id: "again".to_owned(), ..start(refused) };
+    assert!(matches!(wait(journal.create(again)).unwrap(), Created::New(_)));
+}
+
 pub(super) fn of_many_that_join_a_line_at_once_one_is_first(journal: &dyn Journal) {
     std::thread::scope(|scope| {
         let starts = (0..24).map(|number| {

@@ -192,6 +192,10 @@ pub const CASES: &[(&str, Case)] = &[
         "a_run_that_does_not_wait_is_refused_or_may_be_driven",
         lines::a_run_that_does_not_wait_is_refused_or_may_be_driven,
     ),
+    (
+        "of_many_that_do_not_wait_one_starts_and_the_others_leave_nothing",
+        lines::of_many_that_do_not_wait_one_starts_and_the_others_leave_nothing,
+    ),
     ("of_many_that_join_a_line_at_once_one_is_first", lines::of_many_that_join_a_line_at_once_one_is_first),
     ("a_run_reads_as_it_was_written", reads::a_run_reads_as_it_was_written),
     (

@@ -72,11 +72,16 @@ const AHEAD: &str = concat!(
     " ORDER BY o.place LIMIT $2) o ON true WHERE r.run_id = $1 ORDER BY o.place"
 );
 
+/// Whether a new run does not wait in its line.
+pub(super) fn may_be_refused(run: &NewRun) -> bool {
+    run.line.as_deref().is_some_and(|line| line.rule == LineRule::Refuse)
+}
+
 impl Database {
-    /// The first run of a line that is full, for a new run that does not wait. Another one may join the line at the same time:
-    /// who creates the run looks at the line after that.
+    /// The first run of a line that is full, for a new run that does not wait. Another one may join the line at the same time: the
+    /// statement that creates the run looks again.
     pub(super) async fn refused_by(&self, run: &NewRun) -> Result<Option<String>, StoreError> {
-        let Some(line) = run.line.as_deref().filter(|line| line.rule == LineRule::Refuse) else { return Ok(None) };
+        let Some(line) = run.line.as_deref().filter(|_| may_be_refused(run)) else { return Ok(None) };
         let limit = i64::from(line.limit);
         let parameters: [Parameter<'_>; 4] =
             [(&line.line, Type::TEXT), (&limit, Type::INT8), (&run.run_id, Type::TEXT), (&run.start_key, Type::TEXT)];

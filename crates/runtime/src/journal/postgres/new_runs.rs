@@ -11,6 +11,7 @@ use super::batch::gather;
 use super::columns::{NumberedStatement, columns, statement_parameters};
 use super::database::Database;
 use super::database_errors::StatementError;
+use super::line::{may_be_refused, open};
 use super::record_columns::RecordColumns;
 use super::writes::{milliseconds, sha256};
 use crate::journal::column_words::{sum, word};
@@ -23,14 +24,23 @@ const FORMAT: i16 = 1;
 /// The most runs in a statement. Each has a number in it, below 1,000, that its place in a line is made of.
 const MAX_RUNS: usize = 128;
 
+/// How often a run that does not wait in its line is asked for anew, because others joined a line at the same time.
+const MAX_REQUESTS: u32 = 64;
+
 /// The statement. It returns the runs that are new; a run is known by its birth, because two requests of one batch may name
 /// the same run.
+///
+/// A statement sees what was there when it began, and a line may have been joined since, while it waited for the lock. `fresh` says
+/// whether none was: then what it sees of a line is all of it. A run that does not wait is created then only, where its line has room
+/// for it after those before it in the batch.
 static CREATE: LazyLock<NumberedStatement> = LazyLock::new(|| {
-    CreateParameters::statement(
+    CreateParameters::statement(concat!(
         "
 WITH joins AS (
   UPDATE @.loopctl SET line_joins = line_joins + 1
   WHERE EXISTS (SELECT 1 FROM unnest($c.line) AS l(line) WHERE l.line IS NOT NULL) RETURNING line_joins
+), fresh AS (
+  SELECT j.line_joins = s.line_joins + 1 AS is_fresh FROM joins j, @.loopctl s
 ), new AS (
   INSERT INTO @.runs (run_id, fence, driver, birth, format, status, termination, iterations, started_at_ms, updated_at_ms,
     due_at_ms, org, token, session, called_by, loop_name, identity, callback_url, callback, callback_at, callback_by, folder,
@@ -41,7 +51,16 @@ WITH joins AS (
     (SELECT d.folder FROM @.drivers d WHERE d.driver = $me), waits_since_ms, start_key, tokens, cost_usd, error, question,
     search_text, title, awaits, line, line_limit, line_rule,
     CASE WHEN line IS NOT NULL THEN (SELECT j.line_joins FROM joins j) * 1000 + number END
-  FROM unnest($c.values, $s.values) WITH ORDINALITY AS c($c.names, $s.names, number)
+  FROM (
+    SELECT *, row_number() OVER (PARTITION BY line ORDER BY number) - 1 AS before
+    FROM unnest($c.values, $s.values) WITH ORDINALITY AS c($c.names, $s.names, number)
+  ) c
+  WHERE line IS NULL OR line_rule <> 'refuse' OR (SELECT f.is_fresh FROM fresh f) AND c.before + (
+    SELECT count(*) FROM (
+      SELECT 1 FROM @.runs o WHERE o.line = c.line AND o.run_id <> c.run_id AND ",
+        open!("o"),
+        " LIMIT c.line_limit
+    ) ahead) < c.line_limit
   ON CONFLICT DO NOTHING RETURNING id, birth
 ), first AS (
   INSERT INTO @.events (run, seq, fence, sum, event)
@@ -63,8 +82,8 @@ WITH joins AS (
   SELECT x.at_ms, x.action, x.actor, x.detail, r.run_id, r.loop_name, r.org
   FROM new JOIN $x USING (birth) JOIN unnest($c.values) AS r($c.names) USING (birth)
 )
-SELECT id, birth FROM new",
-    )
+SELECT id, birth FROM new"
+    ))
 });
 
 /// The runs that are there already: by whose request, and whether it was the same request. The last column is the id of a
@@ -116,6 +135,8 @@ enum BornRun {
     Conflict,
     /// This run has the key of the start.
     KeyTaken(String),
+    /// Its line is full, or was joined by others at the same time: nothing was made.
+    NoRoom,
 }
 
 /// Takes runs that are to be created.
@@ -158,23 +179,39 @@ fn answer(batch: impl IntoIterator<Item = WaitingCreate>, created: Result<HashMa
 impl Database {
     pub(super) async fn create(&self, run: NewRun, outbox: CreateOutbox) -> Result<Created, StoreError> {
         self.ensure().await?;
-        if let Some(first) = self.refused_by(&run).await? {
-            return Ok(Created::LineFull(first));
+        if !may_be_refused(&run) {
+            let run_id = run.run_id.clone();
+            let made = self.make(run, &outbox).await?;
+            return made.ok_or_else(|| StoreError::Unreachable(format!("run {run_id} came and went")));
         }
+        for _ in 0..MAX_REQUESTS {
+            if let Some(first) = self.refused_by(&run).await? {
+                return Ok(Created::LineFull(first));
+            }
+            if let Some(created) = self.make(run.clone(), &outbox).await? {
+                return Ok(created);
+            }
+        }
+        Err(StoreError::Unreachable("other runs join their lines all the time".to_owned()))
+    }
+
+    /// Asks for a run once; none when its line had no room for it, or others joined lines at the same time.
+    async fn make(&self, run: NewRun, outbox: &CreateOutbox) -> Result<Option<Created>, StoreError> {
         let (run_id, session) = (run.run_id.clone(), run.session.clone());
         let (asker, answer) = oneshot::channel();
         // If the thread is gone, the sender is dropped, and the answer reports that.
         drop(outbox.send(WaitingCreate { run, birth: Uuid::now_v7(), asker }));
         let gone = |_| StoreError::Other("the store's thread is gone".to_owned());
-        match answer.await.map_err(gone)?? {
+        Ok(Some(match answer.await.map_err(gone)?? {
             BornRun::New(row) => {
                 self.held.granted(&run_id, row, (1, 1), session);
-                Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
+                Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 })
             }
-            BornRun::Same => Ok(Created::Same),
-            BornRun::Conflict => Ok(Created::Conflict),
-            BornRun::KeyTaken(by) => Ok(Created::KeyTaken(by)),
-        }
+            BornRun::Same => Created::Same,
+            BornRun::Conflict => Created::Conflict,
+            BornRun::KeyTaken(by) => Created::KeyTaken(by),
+            BornRun::NoRoom => return Ok(None),
+        }))
     }
 
     /// Creates the runs of a batch.
@@ -189,7 +226,7 @@ impl Database {
             }
             // Another run of this id or with this key, or the answer to an earlier sending was lost.
             let mut c = BornColumns::default();
-            for WaitingCreate { run, birth, .. } in missing {
+            for WaitingCreate { run, birth, .. } in &missing {
                 c.birth.push(*birth);
                 c.run_id.push(&run.run_id);
                 c.identity.push(run.identity.as_bytes());
@@ -206,6 +243,11 @@ impl Database {
                     (false, false, Some(by)) => BornRun::KeyTaken(by),
                 };
                 born.insert(birth, outcome);
+            }
+            for WaitingCreate { run, birth, .. } in missing {
+                if may_be_refused(run) {
+                    born.entry(*birth).or_insert(BornRun::NoRoom);
+                }
             }
             if born.len() < batch.len() {
                 return Err(StatementError::Undone("a run came and went".to_owned()));

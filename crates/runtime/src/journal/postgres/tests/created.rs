@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::journal::conformance::{new_run, wait};
+use crate::journal::{LineRule, NewRunLine};
 
 /// Creates runs while none can be written, so that all but the first wait together.
 fn create_at_once(server: &PostgresServer, runs: Vec<NewRun>) -> (PostgresJournal, Vec<Result<Created, StoreError>>) {
@@ -40,6 +41,30 @@ fn runs_that_are_created_at_once_share_a_transaction() {
         let run_id = format!("r{number:02}");
         assert_eq!(wait(store.read(&run_id)).unwrap(), ["first"]);
         assert_eq!(wait(store.texts(&run_id)).unwrap(), std::slice::from_ref(&text));
+    }
+}
+
+#[test]
+fn of_starts_of_several_servers_that_do_not_wait_one_is_there_and_the_others_leave_nothing() {
+    let Some(server) = server("of_starts_of_several_servers_that_do_not_wait_one_is_there") else { return };
+    let url = server.store();
+    let stores = [open(&url), open(&url), open(&url)];
+    for round in 0..4 {
+        let line = NewRunLine { line: format!("line {round}"), limit: 1, rule: LineRule::Refuse };
+        let start = |number: usize| NewRun {
+            line: Some(Box::new(line.clone())),
+            start_key: Some(format!("key {round} {number}")),
+            audit: None,
+            ..new_run(&format!("r{round}-{number}"))
+        };
+        let tickets: Vec<Ticket<Created>> =
+            (0..12).map(|number| stores[number % stores.len()].create(start(number))).collect();
+        let created: Vec<Created> = tickets.into_iter().map(|ticket| wait(ticket).unwrap()).collect();
+        let new = created.iter().filter(|created| matches!(created, Created::New(_))).count();
+        let full = created.iter().filter(|created| matches!(created, Created::LineFull(_))).count();
+        assert_eq!((new, full), (1, 11), "{created:?}");
+        let there = stores[0].rows("SELECT count(*)::text || ' ' || count(start_key)::text FROM @.runs");
+        assert_eq!(there, [format!("{0} {0}", round + 1)]);
     }
 }
 
