@@ -90,19 +90,19 @@ pub struct DuePost<'q> {
     /// The target.
     pub to: &'q str,
     /// Which one it is.
-    pub turn: PostTurn,
+    pub next: NextPost,
 }
 
 impl DuePost<'_> {
     /// Names the post among those to its target.
     pub fn key(&self) -> String {
-        post_key(&self.asked.key, self.turn.reminder)
+        post_key(&self.asked.key, self.next.reminder)
     }
 }
 
 /// Which post of a question to a target follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PostTurn {
+pub struct NextPost {
     /// Which reminder, from 1; 0 for the question itself.
     pub reminder: u32,
     /// How often it failed.
@@ -120,29 +120,29 @@ const MIN_DISTANCE_MS: i64 = 60_000;
 
 /// Which post of a question to a target follows; none when all that are to be made are settled. Of the reminders that are due now, the
 /// last one is posted, and those before it never are.
-fn next_turn(posts: &QuestionPosts, asked: &QuestionToPost, to: &str, now_ms: i64) -> Option<PostTurn> {
+fn next_post(posts: &QuestionPosts, asked: &QuestionToPost, to: &str, now_ms: i64) -> Option<NextPost> {
     let AskedTargets { since_ms, reminders_ms, .. } = &asked.targets;
     let numbered = || (1_u32..).zip(reminders_ms.iter().copied());
     let made = |reminder| posts.find(&post_key(&asked.key, reminder), to).map(|post| (reminder, post));
     let reminders = u32::try_from(reminders_ms.len()).unwrap_or(u32::MAX);
     let Some((last, post)) = (0..=reminders).rev().find_map(made) else {
-        return Some(PostTurn { reminder: 0, failed: 0, due_at_ms: *since_ms });
+        return Some(NextPost { reminder: 0, failed: 0, due_at_ms: *since_ms });
     };
-    let again = post.next_try_at_ms.map(|due_at_ms| PostTurn { reminder: last, failed: post.tries, due_at_ms });
+    let again = post.next_try_at_ms.map(|due_at_ms| NextPost { reminder: last, failed: post.tries, due_at_ms });
     let mut later = numbered().filter(|(reminder, _)| *reminder > last).map(|(reminder, at_ms)| {
         let distance_ms = at_ms.saturating_sub(*since_ms).min(MIN_DISTANCE_MS);
         let earliest_ms = post.posted_at_ms.map_or(at_ms, |posted_ms| posted_ms.saturating_add(distance_ms));
-        PostTurn { reminder, failed: 0, due_at_ms: at_ms.max(earliest_ms) }
+        NextPost { reminder, failed: 0, due_at_ms: at_ms.max(earliest_ms) }
     });
     let first = later.next();
-    let newest = first.into_iter().chain(later).take_while(|turn| turn.due_at_ms <= now_ms).last();
-    newest.or_else(|| [again, first].into_iter().flatten().min_by_key(|turn| turn.due_at_ms))
+    let newest = first.into_iter().chain(later).take_while(|next| next.due_at_ms <= now_ms).last();
+    newest.or_else(|| [again, first].into_iter().flatten().min_by_key(|next| next.due_at_ms))
 }
 
 /// What is to be posted next of these questions, to each target that is still to be asked or reminded.
 pub fn open_posts<'q>(posts: &QuestionPosts, questions: &'q [QuestionToPost], now_ms: i64) -> Vec<DuePost<'q>> {
     let of_question = |asked: &'q QuestionToPost| {
-        let due = move |to: &'q String| next_turn(posts, asked, to, now_ms).map(|turn| DuePost { asked, to, turn });
+        let due = move |to: &'q String| next_post(posts, asked, to, now_ms).map(|next| DuePost { asked, to, next });
         asked.targets.to.iter().filter_map(due).collect::<Vec<_>>()
     };
     questions.iter().flat_map(of_question).collect()
@@ -188,5 +188,5 @@ fn asks_targets(open: &OpenStep) -> bool {
 /// When the next question of a run is to be posted, in milliseconds since 1970; none when all are.
 pub fn next_post_ms(state: &State) -> Option<i64> {
     let asked = asked_questions(state);
-    open_posts(&state.posts, &asked, state.now.wall_ms).into_iter().map(|post| post.turn.due_at_ms).min()
+    open_posts(&state.posts, &asked, state.now.wall_ms).into_iter().map(|post| post.next.due_at_ms).min()
 }

@@ -19,7 +19,7 @@ use super::tool::ToolCall;
 use super::world::World;
 use loopctl_engine::effect::{Effect, Effects};
 use loopctl_engine::event::{Allowance, CallId, EventKind, QuestionPosted, ToolFault, ToolResult};
-use loopctl_engine::open_posts::{PostTurn, QuestionToPost, asked_questions, open_posts};
+use loopctl_engine::open_posts::{NextPost, QuestionToPost, asked_questions, open_posts};
 use loopctl_engine::state::{Phase, RunHeader};
 use loopctl_engine::wait_deadline::due_times;
 use loopctl_lang::compile::question_tool;
@@ -57,7 +57,7 @@ impl Driver<'_> {
             if self.posts.posts.len() >= MAX_POSTS_AT_ONCE {
                 return;
             }
-            let PostTurn { reminder, failed, due_at_ms } = post.turn;
+            let NextPost { reminder, failed, due_at_ms } = post.next;
             let is_now = due_at_ms <= now_ms && (tries_again || failed == 0);
             if is_now && self.posts.names.insert(name(&post.key(), post.to)) {
                 let made = MadePost {
@@ -163,7 +163,7 @@ impl Driver<'_> {
         let questions = asked_questions(&self.state);
         let open = open_posts(&self.state.posts, &questions, clock::wall_ms()).into_iter();
         let due = open.filter(|post| !self.posts.names.contains(&name(&post.key(), post.to)));
-        let at_ms = due.map(|post| post.turn.due_at_ms).min()?;
+        let at_ms = due.map(|post| post.next.due_at_ms).min()?;
         Some(Duration::from_millis(u64::try_from(at_ms.saturating_sub(clock::wall_ms())).unwrap_or_default()))
     }
 }
