@@ -23,6 +23,8 @@ enum MailAnswer {
     Closes,
     /// Refuses the message with this, and repeats it.
     Repeats(&'static str),
+    /// Takes the message, and says nothing to the end of the conversation.
+    HangsAtQuit,
     /// Says nothing.
     Hangs,
     /// Says something that has no end.
@@ -110,6 +112,7 @@ fn serve(
                     _ => "250 taken\r\n".to_owned(),
                 }
             }
+            "QUIT" if matches!(does, MailAnswer::HangsAtQuit) => return lines.next().map(drop),
             "QUIT" => "221 bye\r\n".to_owned(),
             _ => "250 ok\r\n".to_owned(),
         };
@@ -206,6 +209,8 @@ fn what_may_pass_is_sent_again_as_the_same_message_and_what_may_not_is_not() {
         (MailAnswer::Recipient("451 later\r\n"), 2, 0),
         (MailAnswer::Closes, 2, 0),
         (MailAnswer::Repeats("452"), 2, 0),
+        // It has the message: nothing is sent again.
+        (MailAnswer::HangsAtQuit, 1, 0),
         (MailAnswer::Recipient("550 no such user\r\n"), 1, 1),
         (MailAnswer::Repeats("554"), 1, 1),
     ] {

@@ -2,6 +2,7 @@
 //! without an answer leaves it unknown whether the message arrives.
 
 use std::error::Error as _;
+use std::time::Duration;
 
 use lettre::Message;
 use lettre::transport::smtp::Error;
@@ -18,6 +19,9 @@ use crate::drive::tool::runner::RawFault;
 
 /// The longest answer of a server that is kept, in bytes.
 const MAX_ANSWER_BYTES: usize = 8 << 10;
+
+/// How long a server that has taken the message is waited for.
+const QUIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The name and the password at a server.
 pub(super) struct MailLogin {
@@ -56,8 +60,8 @@ pub(super) async fn send(stream: MailStream, login: MailLogin, message: &Message
     }
     server.command(Data).await.map_err(|error| refused("the message", &error))?;
     let answer = server.message(&message.formatted()).await.map_err(|error| judged(&error))?;
-    // The message is taken: how the connection ends does not matter.
-    drop(server.quit().await);
+    // The message is taken: how the connection ends does not matter, and a server that hangs then would have it sent again.
+    drop(tokio::time::timeout(QUIT_TIMEOUT, server.quit()).await);
     let said = answer.message().collect::<Vec<_>>().join(" ");
     Ok(if said.len() > MAX_ANSWER_BYTES { Value::Null } else { Value::String(said) })
 }
