@@ -112,7 +112,8 @@ impl TraceCommand {
         let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
         let driven = summary.as_ref().is_some_and(|summary| summary.driven);
         let result = result(Shown { trace: true, driven, is_quarantined, ..shown(&program) }, &state, &redact);
-        let model_wait = summary.and_then(|summary| summary.model_wait).filter(|_| result.finished_at.is_none());
+        let summary = summary.filter(|_| result.finished_at.is_none());
+        let (model_wait, behind) = summary.map(|summary| (summary.model_wait, summary.behind)).unwrap_or_default();
         let objective = redact.text(&state.header.objective);
         let about = About {
             loop_name: &state.header.loop_name,
@@ -147,7 +148,7 @@ impl TraceCommand {
             }
             TraceFormat::Json => {
                 let model_wait = model_wait.as_ref().map(|wait| ShownModelWait::new(wait, &run));
-                json_line(&WithModelWait { result: &result, model_wait })?
+                json_line(&WithWaits { result: &result, model_wait, behind: behind.as_deref() })?
             }
             TraceFormat::Html => {
                 let events = engine.events(&run).await.map_err(CommandError::from)?;
@@ -161,6 +162,10 @@ impl TraceCommand {
         if self.output.is_none() && self.format == TraceFormat::Text && result.finished_at.is_none() {
             if let Some(wait) = &model_wait {
                 let text = model_wait::sentence(wait, &run, clock::wall_ms());
+                surface.say(&format!("\n{}", surface.line(Tone::Warn, "waits", &text)));
+            }
+            if let Some(first) = &behind {
+                let text = format!("in its line for run {} to end", escape::line(first));
                 surface.say(&format!("\n{}", surface.line(Tone::Warn, "waits", &text)));
             }
             surface.say(&format!("\n{}", next.text(&result, &surface.err)));
@@ -249,13 +254,15 @@ struct WithReasoning<'a> {
     reasoning: Vec<SealedReasoning<'a>>,
 }
 
-/// A result with the model that failed and is asked again: that is no part of the run's record.
+/// A result with what the run waits for outside of it: the model that failed and is asked again, or the run before it in its line.
 #[derive(Serialize)]
-struct WithModelWait<'a> {
+struct WithWaits<'a> {
     #[serde(flatten)]
     result: &'a RunResult,
     #[serde(skip_serializing_if = "Option::is_none")]
     model_wait: Option<ShownModelWait<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<&'a str>,
 }
 
 /// What is sent back of one reply's reasoning.

@@ -83,6 +83,24 @@ fn runs_of_one_key_take_turns_and_say_for_which_one_they_wait() {
 }
 
 #[test]
+fn the_trace_of_a_run_that_waits_says_for_which_one() {
+    let tools = tools();
+    let place = limited(&tools, json!({}));
+    let store = ["--store", "sqlite:runs.db"];
+    let server = Serving::start(&place, &store);
+    let first = started(&server, json!("ada"));
+    until(&server, &first, "paused");
+    let second = started(&server, json!("ada"));
+    until(&server, &second, "queued");
+    let trace = |id: &str, how: &[&str]| place.call(&[&["trace", id], &store[..], how].concat());
+    let shown = trace(&second, &[]);
+    let said = format!("in its line for run {first} to end");
+    assert!(shown.code == 0 && format!("{}{}", shown.stdout, shown.stderr).contains(&said), "{shown:#?}");
+    assert_eq!(trace(&second, &["--format", "json"]).json()["behind"], json!(first));
+    assert_eq!(trace(&first, &["--format", "json"]).json().get("behind"), None);
+}
+
+#[test]
 fn a_run_that_is_refused_is_not_there_and_the_answer_names_the_one_that_runs() {
     for store in STORES {
         let tools = tools();
