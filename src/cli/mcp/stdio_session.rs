@@ -14,23 +14,29 @@ use tokio::task::JoinSet;
 
 use crate::cli::next_commands::NextCommands;
 use crate::cli::output::shown;
-use crate::cli::process::acting_user;
+use crate::cli::process::{acting_user, local_user};
 use crate::cli::remedies;
 use crate::cli::signals::SignalCounter;
 use crate::cli::store::StorePlace;
-use crate::drive::engine::{Engine, Watch};
+use crate::drive::clock;
+use crate::drive::engine::{Engine, Finished, Resume, Watch};
 use crate::drive::fault::Fault;
+use crate::drive::start::Start;
 use crate::drive::stop::Stop;
+use crate::engine::event::DecisionRights;
 use crate::engine::notice::{Listener, Notice};
 use crate::language::mcp::McpProtocol;
+use crate::program::Program;
 use crate::serve::Folder;
 use crate::serve::mcp::client_message::{
     self, ClientMessage, ClientRequest, INVALID_REQUEST, McpRefusal, answer, notification,
 };
 use crate::serve::mcp::offered_tools::McpTools;
-use crate::serve::mcp::protocol::{self, ClientEra, McpWork, ToolRequest};
+use crate::serve::mcp::protocol::{self, AnsweredCall, ClientEra, McpWork, ToolRequest};
+use crate::serve::mcp::put_question::{self, Decider};
+use crate::serve::mcp::request_state::{AskedPause, StateScope};
 use crate::serve::mcp::{MAX_MESSAGE_BYTES, call_result, progress};
-use crate::trace::{Redaction, escape, result};
+use crate::trace::{Redaction, RunResult, escape, result};
 
 /// The most requests under way, with those that wait for a run's turn.
 const MAX_REQUESTS: usize = 256;
@@ -227,19 +233,23 @@ impl StdioSession {
 
     async fn perform(&self, era: ClientEra, id: Value, asked: McpWork, under_way: Arc<RequestUnderWay>) {
         let result = match asked {
-            McpWork::Result(result) => result,
-            McpWork::Call(call) => self.run(&call, &under_way).await,
+            McpWork::Result(result) => Ok(result),
+            McpWork::Call(call) => self.run(era, &call, &under_way).await,
             McpWork::Listen => {
                 self.write(&protocol::listening(&id)).await;
                 self.until_over(&under_way).await;
-                json!({ "_meta": { "io.modelcontextprotocol/subscriptionId": id } })
+                Ok(json!({ "_meta": { "io.modelcontextprotocol/subscriptionId": id } }))
             }
         };
         let is_cancelled = under_way.is_cancelled.load(Ordering::SeqCst);
         // The id is free before the client can know it.
         self.under_way().remove(&id.to_string());
         if !is_cancelled {
-            self.write(&answer(&id, &era.result(result))).await;
+            let message = match result {
+                Ok(result) => answer(&id, &era.result(result)),
+                Err(refusal) => refusal.answer(&id),
+            };
+            self.write(&message).await;
         }
     }
 
@@ -252,8 +262,12 @@ impl StdioSession {
     }
 
     /// Carries out a call: the run is in the store before its first step.
-    async fn run(&self, call: &ToolRequest, under_way: &Arc<RequestUnderWay>) -> Value {
-        let failure = |fault: &Fault| call_result::failure(fault.code(), &said(fault), None);
+    async fn run(
+        &self,
+        era: ClientEra,
+        call: &ToolRequest,
+        under_way: &Arc<RequestUnderWay>,
+    ) -> Result<Value, McpRefusal> {
         let turn = tokio::select! {
             biased;
             () = self.until_over(under_way) => None,
@@ -262,10 +276,9 @@ impl StdioSession {
         let offered = self.tools().by_name.get(&call.name).copied();
         let engine = offered.and_then(|offered| self.parts.engines.get(&offered.root));
         let (Some(offered), Some(engine), Some(_turn)) = (offered, engine, turn) else {
-            return call_result::failure("stopped", "the server stops: nothing was started", None);
+            return Ok(call_result::failure("stopped", "the server stops: nothing was started", None));
         };
         let program = &offered.program;
-        let redact = Redaction::new(&program.project.redact);
         let listener = call.progress_token.as_ref().map(|token| ProgressListener {
             token: token.clone(),
             count: AtomicU64::new(0),
@@ -277,19 +290,26 @@ impl StdioSession {
             listener: listener.as_ref().map(|listener| -> &dyn Listener { listener }),
             stop: Some(under_way.stop.clone()),
         };
-        let mut start = call.start(&program.name);
-        start.by = acting_user();
-        match engine.run(program, start, watch).await {
-            Ok(finished) => {
-                let result = result(shown(program), &finished.state, &redact);
-                let next = self.next_commands(&result.run_id);
-                call_result::of_run(&result, || match next.lasts {
-                    true => next.deciding(&result),
-                    false => Some(IN_MEMORY.to_owned()),
-                })
+        let left = match &call.answered {
+            Some(answered) => answer_run(engine, program, AnsweredRun { call, answered }, watch).await?,
+            None => {
+                let start = Start { by: acting_user(), ..call.start(&program.name) };
+                LeftRun::from(engine.run(program, start, watch).await)
             }
-            Err(fault) => failure(&fault),
+        };
+        let finished = match left.finished {
+            Ok(finished) => finished,
+            Err(fault) => return Ok(call_result::failure(fault.code(), &said(&fault), None)),
+        };
+        let result = result(shown(program), &finished.state, &Redaction::new(&program.project.redact));
+        if let Some(put) = put(call, &result, left.why.as_deref()).filter(|_| era.elicits && !left.is_declined) {
+            return Ok(put);
         }
+        let next = self.next_commands(&result.run_id);
+        Ok(call_result::of_run(&result, || match next.lasts {
+            true => next.deciding(&result),
+            false => Some(IN_MEMORY.to_owned()),
+        }))
     }
 
     /// The commands for a run. They name the store: nobody knows the folder that the host started this process in.
@@ -336,6 +356,77 @@ impl RequestUnderWay {
             cancelled.await;
         }
     }
+}
+
+/// A run that this process does not drive any more.
+struct LeftRun {
+    finished: Result<Finished, Fault>,
+    /// What was wrong with an answer.
+    why: Option<String>,
+    /// Whether the user does not answer.
+    is_declined: bool,
+}
+
+impl From<Result<Finished, Fault>> for LeftRun {
+    fn from(finished: Result<Finished, Fault>) -> Self {
+        Self { finished, why: None, is_declined: false }
+    }
+}
+
+/// A call whose run was asked about something before.
+struct AnsweredRun<'c> {
+    call: &'c ToolRequest,
+    answered: &'c AnsweredCall,
+}
+
+/// Has the run of an earlier call go on with what the client's user answered.
+async fn answer_run(
+    engine: &Engine,
+    program: &Arc<Program>,
+    run: AnsweredRun<'_>,
+    watch: Watch<'_>,
+) -> Result<LeftRun, McpRefusal> {
+    let asked = scope(run.call).open(&run.answered.state)?;
+    let state = match engine.state(program, &asked.run_id).await {
+        Ok(state) => state,
+        Err(fault) => return Ok(LeftRun::from(Err(fault))),
+    };
+    let result = result(shown(program), &state, &Redaction::new(&program.project.redact));
+    // One that is answered already goes on, or has ended.
+    let is_asked = result.pause.as_ref().is_some_and(|pause| pause.number == asked.pause);
+    let questions = if is_asked { put_question::of_run(&result) } else { Vec::new() };
+    let decider = Decider { pause: asked.pause, by: local_user(), rights: DecisionRights::All };
+    let given = put_question::given(&questions, &run.answered.responses, &decider)?;
+    let mut left = LeftRun { finished: Ok(Finished { state }), why: None, is_declined: given.is_declined };
+    let mut resumptions: Vec<Resume> =
+        given.decided.into_iter().map(|decided| Resume { decided: Some(decided), ..Resume::default() }).collect();
+    if resumptions.is_empty() && !is_asked {
+        resumptions.push(Resume::default());
+    }
+    for resume in resumptions {
+        match engine.resume(program, &asked.run_id, resume, watch.clone()).await {
+            Err(Fault::Refused(why)) => {
+                left.why = Some(why);
+                break;
+            }
+            finished => left.finished = finished,
+        }
+    }
+    Ok(left)
+}
+
+/// For which call what is asked is sealed. Who starts this process is one caller.
+fn scope(call: &ToolRequest) -> StateScope<'_> {
+    StateScope::of_process(call, clock::wall_ms())
+}
+
+/// The questions of a run, as a client puts them to its user.
+fn put(call: &ToolRequest, result: &RunResult, why: Option<&str>) -> Option<Value> {
+    let questions = put_question::of_run(result);
+    let pause = result.pause.as_ref().filter(|_| !questions.is_empty())?;
+    let asked = AskedPause { run_id: result.run_id.clone(), pause: pause.number };
+    let state = scope(call).seal(&asked)?;
+    Some(put_question::result(&result.run_id, &questions, state, why))
 }
 
 /// A fault, with what helps against it: all that is wrong with an input.

@@ -8,6 +8,8 @@ pub mod http_headers;
 pub mod offered_tools;
 pub mod progress;
 pub mod protocol;
+pub mod put_question;
+pub mod request_state;
 
 /// The most bytes of a message.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;

@@ -17,6 +17,8 @@ const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 const IDEMPOTENCY_KEY: &str = "loopctl/idempotency-key";
 /// The most bytes of an idempotency key.
 const MAX_KEY_BYTES: usize = 255;
+/// The most bytes of a state that a client sends back.
+const MAX_STATE_BYTES: usize = 4_096;
 /// How long a client may take a list for fresh, in milliseconds.
 const FRESH_MS: u32 = 60_000;
 
@@ -25,6 +27,8 @@ const FRESH_MS: u32 = 60_000;
 pub struct ClientEra {
     /// The revision.
     pub protocol: McpProtocol,
+    /// Whether the client can ask its user, in the way of the newest revision.
+    pub elicits: bool,
 }
 
 /// Whether a request is the first one of the older way to open.
@@ -55,6 +59,17 @@ pub struct ToolRequest {
     pub progress_token: Option<Value>,
     /// What names the run.
     pub idempotency_key: Option<String>,
+    /// What the client's user answered, when the call was asked about something before.
+    pub answered: Option<AnsweredCall>,
+}
+
+/// What came of the questions that a call was answered with.
+#[derive(Debug, Clone)]
+pub struct AnsweredCall {
+    /// What stood beside the questions.
+    pub state: String,
+    /// The responses by the keys of the questions.
+    pub responses: Map<String, Value>,
 }
 
 impl ToolRequest {
@@ -81,9 +96,9 @@ impl ClientEra {
         let meta = request.params.get("_meta");
         let Some(word) = meta.and_then(|meta| meta.get(VERSION)) else {
             return match (settled, &*request.method) {
-                (Some(protocol), _) => Ok(Self { protocol }),
+                (Some(protocol), _) => Ok(Self { protocol, elicits: false }),
                 // An older client may ask at any time whether somebody is there.
-                (None, "ping") => Ok(Self { protocol: McpProtocol::November2025 }),
+                (None, "ping") => Ok(Self { protocol: McpProtocol::November2025, elicits: false }),
                 (None, _) => Err(McpRefusal::params(format!(
                     "the request has no {VERSION:?} in `_meta`, and no `initialize` came before it"
                 ))),
@@ -95,7 +110,7 @@ impl ClientEra {
         let protocol =
             McpProtocol::of(word).filter(|protocol| protocol.is_modern()).ok_or_else(|| unsupported(word))?;
         match meta.and_then(|meta| meta.get(CAPABILITIES)) {
-            Some(Value::Object(_)) => Ok(Self { protocol }),
+            Some(Value::Object(capabilities)) => Ok(Self { protocol, elicits: elicits(capabilities) }),
             Some(_) => Err(McpRefusal::params(format!("{CAPABILITIES:?} in `_meta` is an object"))),
             None => Err(McpRefusal::params(format!("the request has no {CAPABILITIES:?} in `_meta`"))),
         }
@@ -229,12 +244,7 @@ fn called(params: &Map<String, Value>) -> Result<ToolRequest, McpRefusal> {
         Some(Value::Object(arguments)) => arguments.clone(),
         Some(_) => return Err(McpRefusal::params("`arguments` is an object")),
     };
-    for later in ["inputResponses", "requestState"] {
-        if params.contains_key(later) {
-            let why = format!("no call here has asked for anything, so `{later}` answers nothing");
-            return Err(McpRefusal::params(why));
-        }
-    }
+    let answered = answered(params)?;
     let meta = params.get("_meta");
     let progress_token = match meta.and_then(|meta| meta.get("progressToken")) {
         None | Some(Value::Null) => None,
@@ -249,7 +259,30 @@ fn called(params: &Map<String, Value>) -> Result<ToolRequest, McpRefusal> {
             ))
         })?),
     };
-    Ok(ToolRequest { name: name.to_owned(), arguments, progress_token, idempotency_key })
+    Ok(ToolRequest { name: name.to_owned(), arguments, progress_token, idempotency_key, answered })
+}
+
+/// Reads what a client's user answered.
+fn answered(params: &Map<String, Value>) -> Result<Option<AnsweredCall>, McpRefusal> {
+    let state = match params.get("requestState") {
+        None if params.contains_key("inputResponses") => {
+            return Err(McpRefusal::params("`inputResponses` come with the `requestState` of the questions"));
+        }
+        None => return Ok(None),
+        Some(Value::String(state)) if state.len() <= MAX_STATE_BYTES => state.clone(),
+        Some(_) => return Err(McpRefusal::params("`requestState` is the text that came with the questions")),
+    };
+    match params.get("inputResponses") {
+        None => Ok(Some(AnsweredCall { state, responses: Map::new() })),
+        Some(Value::Object(responses)) => Ok(Some(AnsweredCall { state, responses: responses.clone() })),
+        Some(_) => Err(McpRefusal::params("`inputResponses` is an object")),
+    }
+}
+
+/// Whether a client can ask its user with a form. One that says nothing more can.
+fn elicits(capabilities: &Map<String, Value>) -> bool {
+    let modes = capabilities.get("elicitation").and_then(Value::as_object);
+    modes.is_some_and(|modes| modes.is_empty() || modes.contains_key("form"))
 }
 
 /// The same as of the header `Idempotency-Key`.
@@ -329,7 +362,9 @@ mod tests {
         for (params, part) in [
             (json!({}), "name"),
             (json!({ "name": "a", "arguments": [] }), "arguments"),
-            (json!({ "name": "a", "requestState": "x" }), "requestState"),
+            (json!({ "name": "a", "requestState": 7 }), "requestState"),
+            (json!({ "name": "a", "inputResponses": {} }), "requestState"),
+            (json!({ "name": "a", "requestState": "x", "inputResponses": 7 }), "inputResponses"),
             (json!({ "name": "a", "_meta": { "progressToken": {} } }), "progressToken"),
             (json!({ "name": "a", "_meta": { IDEMPOTENCY_KEY: "" } }), IDEMPOTENCY_KEY),
             (json!({ "name": "a", "_meta": { IDEMPOTENCY_KEY: "é" } }), IDEMPOTENCY_KEY),

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
 
-use self::call::McpCall;
+use self::call::{CallRefusal, McpCall};
 use super::status::with_location;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -103,14 +103,21 @@ async fn called(
         }
     }
     let token = call.progress_token.clone().filter(|_| http_headers::takes_stream(headers));
-    let started =
-        McpCall { app: Arc::clone(app), caller: caller.clone(), call, name, cancellable: cancellable.flatten() };
+    let started = McpCall {
+        app: Arc::clone(app),
+        caller: caller.clone(),
+        call,
+        name,
+        cancellable: cancellable.flatten(),
+        elicits: era.elicits,
+    };
     // Over an older revision, only a notification cancels a call.
     let started = started.start(headers, token.is_some(), era.protocol.is_modern()).await;
     let (progress, started) = match started {
         Ok(started) => started,
-        Err(problem) => {
-            let result = call::failed(app, problem)?;
+        Err(CallRefusal::Protocol(refusal)) => return Ok(refused(era, &id, &refusal)),
+        Err(CallRefusal::Problem(problem)) => {
+            let result = call::failed(app, *problem)?;
             return Ok(json(StatusCode::OK, &answer(&id, &era.result(result))));
         }
     };

@@ -235,3 +235,40 @@ fn a_stream_of_changes_says_that_it_has_none() {
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": "s" });
     assert_eq!(first["params"], json!({ "_meta": meta, "notifications": {} }));
 }
+
+#[test]
+fn a_question_is_put_to_a_client_whose_token_may_decide_and_to_no_other() {
+    let place = Place::new();
+    offer(
+        &place,
+        "asks",
+        &[think("__pause_for_human__", json!({ "question": "Which?" })), complete(json!("done"))],
+        json!({}),
+    );
+    project(&place, &["asks"]);
+    let (starts, starts_entry) = token(&place, &["starts", "--scope", "run"]);
+    let (decides, decides_entry) = token(&place, &["decides", "--scope", "run", "--scope", "decide"]);
+    let settings: Value = serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
+    place.json("loopctl.json", &with(settings, json!({ "serve": { "tokens": [starts_entry, decides_entry] } })));
+    let server = Serving::start(&place, &[]);
+    let mut meta = modern(json!({}))["_meta"].clone();
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": { "form": {} } });
+    let call = |token: &str, more: Value| {
+        let params = with(json!({ "name": "asks", "_meta": meta }), more);
+        send(&server, token, "tools/call", params).json()
+    };
+    let paused = call(&starts, json!({}))["result"].clone();
+    assert_eq!(paused["structuredContent"]["status"], "paused", "{paused}");
+    let asked = call(&decides, json!({}))["result"].clone();
+    assert_eq!(asked["inputRequests"]["answer"]["params"]["message"], "Which?", "{asked}");
+    let responses = json!({ "answer": { "action": "accept", "content": { "answer": "this" } } });
+    let answered = json!({ "requestState": asked["requestState"], "inputResponses": responses });
+    // What was put to one caller is answered by no other.
+    assert_eq!(call(&starts, answered.clone())["error"]["code"], -32602);
+    let done = call(&decides, answered.clone())["result"]["structuredContent"].clone();
+    assert_eq!(done["answer"], "done", "{done}");
+    assert_eq!(call(&decides, answered)["result"]["structuredContent"], done);
+    let run_id = done["run_id"].as_str().unwrap();
+    let trace = place.call(&["trace", run_id, "--format", "json"]).json();
+    assert_eq!(trace["decisions"][0]["by"], "decides", "{trace}");
+}

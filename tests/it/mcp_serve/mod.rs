@@ -1,6 +1,7 @@
 //! Loops and workflows as tools of `loopctl mcp serve` and of `POST /mcp`: both ways to open, what calls give, and how they end.
 #![cfg(unix)]
 
+mod asked;
 mod client;
 mod http;
 

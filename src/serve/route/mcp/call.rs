@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::drive::clock;
 use crate::drive::engine::Resume;
 use crate::drive::start::Start;
 use crate::engine::outcome::Status;
@@ -13,12 +14,15 @@ use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::mcp::call_registry::CancellableCall;
 use crate::serve::mcp::call_result;
-use crate::serve::mcp::protocol::ToolRequest;
+use crate::serve::mcp::client_message::McpRefusal;
+use crate::serve::mcp::protocol::{AnsweredCall, ToolRequest};
+use crate::serve::mcp::put_question::{self, Decider};
+use crate::serve::mcp::request_state::{AskedPause, StateScope};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::WaitQuery;
 use crate::serve::route::execute::{admitted, offered, started_after};
-use crate::serve::run_store::DecidedRun;
+use crate::serve::run_store::{DecidedRun, FoldedRun};
 use crate::serve::scheduler::{ActiveRun, RunFollower};
 use crate::serve::start_key::{StartKey, StartRequest};
 use crate::trace::{Redaction, RunResult, Shown, result};
@@ -34,6 +38,28 @@ pub(super) struct McpCall {
     /// The loop or workflow.
     pub name: String,
     pub cancellable: Option<CancellableCall>,
+    /// Whether the client can ask its user.
+    pub elicits: bool,
+}
+
+/// Why a call has no run.
+pub(super) enum CallRefusal {
+    /// As by the routes that start runs.
+    Problem(Box<ProblemDetails>),
+    /// By the protocol.
+    Protocol(McpRefusal),
+}
+
+impl From<ProblemDetails> for CallRefusal {
+    fn from(problem: ProblemDetails) -> Self {
+        Self::Problem(Box::new(problem))
+    }
+}
+
+impl From<McpRefusal> for CallRefusal {
+    fn from(refusal: McpRefusal) -> Self {
+        Self::Protocol(refusal)
+    }
 }
 
 /// A call whose run is in the store.
@@ -44,6 +70,10 @@ pub(super) struct StartedCall {
     follower: RunFollower,
     /// Whether the run is this call's, so that it ends with it.
     is_own: bool,
+    /// What was wrong with an answer.
+    why: Option<String>,
+    /// Whether the user does not answer.
+    is_declined: bool,
 }
 
 impl McpCall {
@@ -57,10 +87,13 @@ impl McpCall {
         headers: &HeaderMap,
         hears: bool,
         ends_with_client: bool,
-    ) -> Result<(mpsc::Receiver<String>, StartedCall), ProblemDetails> {
+    ) -> Result<(mpsc::Receiver<String>, StartedCall), CallRefusal> {
         let Self { app, caller, call, name, .. } = &self;
         caller.may_run(name)?;
         app.scheduler.accepts_runs()?;
+        if let Some(answered) = call.answered.clone() {
+            return Box::pin(self.answered(answered, hears)).await;
+        }
         let key = call.idempotency_key.as_deref().map(|key| StartKey::of_text(caller.org.as_deref(), key));
         let mut start = Start { input: Value::Object(call.arguments.clone()), ..Start::default() };
         let request = StartRequest::Named(name.clone());
@@ -86,11 +119,67 @@ impl McpCall {
             // Another request has started it at the same moment.
             None => app.scheduler.followers.join(&run_id, hears),
         };
-        let mut started = StartedCall { run_id, active, follower, is_own: is_new, call: self };
+        let mut started =
+            StartedCall { run_id, active, follower, is_own: is_new, call: self, why: None, is_declined: false };
         if ends_with_client {
             started.ends_with_client();
         }
         Ok((progress, started))
+    }
+
+    /// Has the run of an earlier call go on with what the client's user answered.
+    async fn answered(
+        self,
+        answered: AnsweredCall,
+        hears: bool,
+    ) -> Result<(mpsc::Receiver<String>, StartedCall), CallRefusal> {
+        let Self { app, caller, .. } = &self;
+        let owner = Owner::from(caller);
+        let asked = self.scope(&owner).open(&answered.state)?;
+        let (follower, progress) = app.scheduler.followers.join(&asked.run_id, hears);
+        let row = app.runs.find(caller, &asked.run_id).await?;
+        let (mut active, mut why, mut is_declined) = (app.scheduler.active(&asked.run_id), None, false);
+        if row.status == Status::Paused {
+            let rights = caller.rights(&self.name)?;
+            let run = app.runs.folded(&asked.run_id).await.map_err(ProblemDetails::from)?;
+            let result = shown_result(&run, false);
+            // One that is answered already goes on, or has ended.
+            let is_asked = result.pause.as_ref().is_some_and(|pause| pause.number == asked.pause);
+            let questions = if is_asked { put_question::of_run(&result) } else { Vec::new() };
+            let decider = Decider { pause: asked.pause, by: caller.name.clone(), rights };
+            let given = put_question::given(&questions, &answered.responses, &decider)?;
+            is_declined = given.is_declined;
+            for decided in given.decided {
+                let mut run = DecidedRun::new(app.runs.find(caller, &asked.run_id).await?);
+                let resume = Resume { decided: Some(decided), ..Resume::default() };
+                match app.scheduler.decide(&mut run, resume, None, &owner).await {
+                    Ok(taker) => active = taker.active().or(active),
+                    Err(problem) if problem.code == "bad_answer" => {
+                        why = Some(problem.detail);
+                        break;
+                    }
+                    Err(problem) => return Err(problem.into()),
+                }
+            }
+        }
+        let run_id = asked.run_id;
+        Ok((progress, StartedCall { run_id, active, follower, is_own: false, why, is_declined, call: self }))
+    }
+
+    fn scope<'s>(&'s self, owner: &'s Owner) -> StateScope<'s> {
+        StateScope { owner, call: &self.call, now_ms: clock::wall_ms() }
+    }
+
+    /// The questions of a run, for a client that can ask its user, whose token may decide.
+    fn put(&self, result: &RunResult, why: Option<&str>) -> Option<Value> {
+        let pause = result.pause.as_ref().filter(|_| self.elicits && self.caller.rights(&self.name).is_ok())?;
+        let questions = put_question::of_run(result);
+        if questions.is_empty() {
+            return None;
+        }
+        let asked = AskedPause { run_id: result.run_id.clone(), pause: pause.number };
+        let state = self.scope(&Owner::from(&self.caller)).seal(&asked)?;
+        Some(put_question::result(&result.run_id, &questions, state, why))
     }
 
     /// Has a run go on that was interrupted: that of the same key. The run, if it is driven here.
@@ -156,14 +245,14 @@ impl StartedCall {
                 Some(run) => run,
                 None => Arc::new(app.runs.folded(&self.run_id).await?),
             };
-            let redact = Redaction::new(&run.program.project.redact);
-            let result_key = run.program.result_key();
-            let shown = Shown { result_key, is_quarantined: settled.row.is_quarantined, ..Shown::default() };
-            let result = result(shown, &run.state, &redact);
+            let result = shown_result(&run, settled.row.is_quarantined);
             let is_interrupted = result.status == Status::Cancelled && result.finished_at.is_none();
             if is_interrupted && self.call.call.idempotency_key.is_some() {
                 self.active = self.call.taken_up(&self.run_id).await?;
                 continue;
+            }
+            if let Some(put) = self.call.put(&result, self.why.as_deref()).filter(|_| !self.is_declined) {
+                return Ok(put);
             }
             return Ok(call_result::of_run(&result, || Some(self.decided_by(&result))));
         }
@@ -187,6 +276,12 @@ impl StartedCall {
             false => format!("{who} on the page of this server, or by POST /agents/{run_id}/resume"),
         }
     }
+}
+
+fn shown_result(run: &FoldedRun, is_quarantined: bool) -> RunResult {
+    let redact = Redaction::new(&run.program.project.redact);
+    let shown = Shown { result_key: run.program.result_key(), is_quarantined, ..Shown::default() };
+    result(shown, &run.state, &redact)
 }
 
 /// What a call gives whose run was not started.

@@ -1,0 +1,224 @@
+//! What a run asks a human, as a client that can ask its user puts it: an elicitation for each question. Approvals, and calls of
+//! unknown outcome, are never put.
+
+use serde_json::{Map, Value, json};
+
+use super::client_message::McpRefusal;
+use crate::engine::event::{Decided, Decision, DecisionRights};
+use crate::engine::outcome::{Status, Termination};
+use crate::engine::question::StepQuestion;
+use crate::trace::RunResult;
+use crate::trace::result::PauseView;
+
+/// The key of the question of a loop, and of its answer.
+const ANSWER: &str = "answer";
+/// The most characters of what is shown beside a question.
+const MAX_SHOWN_CHARS: usize = 4_000;
+/// What a client may be asked with: it draws a form of it.
+const FORM_KEYWORDS: [&str; 9] =
+    ["title", "description", "default", "enum", "minimum", "maximum", "minLength", "maxLength", "format"];
+
+/// A question that a client puts to its user.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PutQuestion {
+    /// What names it.
+    pub key: String,
+    /// The step that asks; none for a loop.
+    at: Option<String>,
+    message: String,
+    schema: Value,
+}
+
+/// What a client's user said.
+#[derive(Debug, PartialEq)]
+pub struct GivenAnswers {
+    /// The decisions, one for each question that was answered.
+    pub decided: Vec<Decided>,
+    /// Whether one of the questions was declined.
+    pub is_declined: bool,
+}
+
+/// The questions of a run that waits for nothing else; none of any other run.
+pub fn of_run(result: &RunResult) -> Vec<PutQuestion> {
+    let Some(pause) = result.pause.as_ref().filter(|_| result.status == Status::Paused) else { return Vec::new() };
+    let questions: Option<Vec<PutQuestion>> = match pause.steps.as_slice() {
+        [] => of_loop(pause).map(|question| vec![question]),
+        steps => steps.iter().map(of_step).collect(),
+    };
+    questions.unwrap_or_default()
+}
+
+fn of_loop(pause: &PauseView) -> Option<PutQuestion> {
+    let question = &pause.question;
+    if question.kind != Termination::Human || pause.call.is_some() {
+        return None;
+    }
+    let mut message = question.text.clone();
+    if let Some(context) = &question.context {
+        message = format!("{message}\n\n{context}");
+    }
+    let mut schema = json!({ "type": "string" });
+    if let (Some(members), false) = (schema.as_object_mut(), question.options.is_empty()) {
+        members.insert("description".to_owned(), json!(format!("offered: {}", question.options.join("; "))));
+    }
+    let schema = json!({ "type": "object", "properties": { ANSWER: schema }, "required": [ANSWER] });
+    Some(PutQuestion { key: ANSWER.to_owned(), at: None, message, schema })
+}
+
+fn of_step(step: &StepQuestion) -> Option<PutQuestion> {
+    if step.question.kind != Termination::Human || !step.calls.is_empty() || step.awaits.is_some() {
+        return None;
+    }
+    let schema = match &step.answer_schema {
+        Some(schema) => drawn(schema)?,
+        None if step.expected_keys.is_empty() => return None,
+        None => {
+            let all = step.expected_keys.iter().map(|key| (key.clone(), json!({ "type": "string" })));
+            let properties: Map<String, Value> = all.collect();
+            json!({ "type": "object", "properties": properties, "required": step.expected_keys })
+        }
+    };
+    let mut message = step.question.text.clone();
+    if let Some(shown) = &step.show {
+        let shown: String = shown.to_string().chars().take(MAX_SHOWN_CHARS).collect();
+        message = format!("{message}\n\n{shown}");
+    }
+    Some(PutQuestion { key: step.at.clone(), at: Some(step.at.clone()), message, schema })
+}
+
+/// The schema of a form as clients draw one: an object of texts, numbers and booleans. None for a form of something else.
+fn drawn(schema: &Value) -> Option<Value> {
+    let mut properties = Map::new();
+    for (name, field) in schema.get("properties")?.as_object()? {
+        let kind = match field.get("type") {
+            Some(Value::String(kind)) => kind.as_str(),
+            Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null")?,
+            None if field.get("enum").is_some() => "string",
+            _ => return None,
+        };
+        if !matches!(kind, "string" | "number" | "integer" | "boolean") {
+            return None;
+        }
+        let mut member = Map::new();
+        member.insert("type".to_owned(), json!(kind));
+        for keyword in FORM_KEYWORDS {
+            if let Some(value) = field.get(keyword).filter(|value| !value.is_null()) {
+                member.insert(keyword.to_owned(), value.clone());
+            }
+        }
+        properties.insert(name.clone(), Value::Object(member));
+    }
+    let mut drawn = json!({ "type": "object", "properties": properties });
+    if let (Some(members), Some(required)) = (drawn.as_object_mut(), schema.get("required")) {
+        members.insert("required".to_owned(), required.clone());
+    }
+    Some(drawn)
+}
+
+/// The result that puts questions. `why`: what was wrong with the answers that came.
+pub fn result(run_id: &str, questions: &[PutQuestion], state: String, why: Option<&str>) -> Value {
+    let put = |question: &PutQuestion| {
+        let message = match why {
+            Some(why) => format!("{}\n\n({why})", question.message),
+            None => question.message.clone(),
+        };
+        let params = json!({ "mode": "form", "message": message, "requestedSchema": question.schema });
+        (question.key.clone(), json!({ "method": "elicitation/create", "params": params }))
+    };
+    let requests: Map<String, Value> = questions.iter().map(put).collect();
+    json!({ "resultType": "input_required", "inputRequests": requests, "requestState": state,
+        "_meta": { "loopctl/run_id": run_id } })
+}
+
+/// What the responses of a client decide in a pause. Those that answer no question are passed over.
+///
+/// # Errors
+/// When one is no response to an elicitation.
+pub fn given(
+    questions: &[PutQuestion],
+    responses: &Map<String, Value>,
+    decider: &Decider,
+) -> Result<GivenAnswers, McpRefusal> {
+    let mut answers = GivenAnswers { decided: Vec::new(), is_declined: false };
+    for question in questions {
+        let Some(response) = responses.get(&question.key) else { continue };
+        let odd = |why: &str| McpRefusal::params(format!("the response {:?} {why}", question.key));
+        match response.get("action").and_then(Value::as_str) {
+            Some("accept") => {
+                let Some(Value::Object(content)) = response.get("content") else {
+                    return Err(odd("has a `content`, which is an object"));
+                };
+                let answer = match (&question.at, content.get(ANSWER)) {
+                    (Some(_), _) => Value::Object(content.clone()).to_string(),
+                    (None, Some(Value::String(answer))) => answer.clone(),
+                    (None, Some(other)) if !other.is_null() => other.to_string(),
+                    (None, _) => return Err(odd("has `answer` in its `content`")),
+                };
+                answers.decided.push(Decided {
+                    // After the first one, the run may be in another pause.
+                    pause: answers.decided.is_empty().then_some(decider.pause),
+                    at: question.at.clone(),
+                    by: decider.by.clone(),
+                    rights: decider.rights,
+                    ..Decided::from(Decision::Answer(answer))
+                });
+            }
+            Some("decline" | "cancel") => answers.is_declined = true,
+            _ => return Err(odd("has an `action`: accept, decline or cancel")),
+        }
+    }
+    Ok(answers)
+}
+
+/// Who decides, and about which pause.
+#[derive(Debug, Clone)]
+pub struct Decider {
+    /// The number of the pause.
+    pub pause: u32,
+    /// Their name.
+    pub by: Option<String>,
+    /// What they may decide about.
+    pub rights: DecisionRights,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_drawn_of_what_clients_draw_and_of_nothing_else() {
+        let schema = json!({ "type": "object", "additionalProperties": false, "required": ["who"], "properties": {
+            "who": { "type": "string", "maxLength": 9, "pattern": "x" }, "when": { "type": ["string", "null"], "format": "date" },
+            "how": { "enum": ["a", "b"] } } });
+        let form = drawn(&schema).unwrap();
+        assert_eq!(form["required"], json!(["who"]));
+        assert_eq!(form["properties"]["who"], json!({ "type": "string", "maxLength": 9 }));
+        assert_eq!(form["properties"]["when"], json!({ "type": "string", "format": "date" }));
+        assert_eq!(form["properties"]["how"], json!({ "type": "string", "enum": ["a", "b"] }));
+        assert!(drawn(&json!({ "properties": { "all": { "type": "array" } } })).is_none());
+    }
+
+    #[test]
+    fn responses_decide_their_questions_and_odd_ones_are_refused() {
+        let question = |key: &str, at: Option<&str>| PutQuestion {
+            key: key.to_owned(),
+            at: at.map(str::to_owned),
+            message: String::new(),
+            schema: Value::Null,
+        };
+        let questions = [question(ANSWER, None), question("who", Some("who"))];
+        let decider = Decider { pause: 3, by: None, rights: DecisionRights::Ordinary };
+        let of = |responses: Value| given(&questions, responses.as_object().unwrap(), &decider);
+        let both = json!({ "answer": { "action": "accept", "content": { "answer": "yes" } },
+            "who": { "action": "accept", "content": { "name": "Ada" } }, "more": 7 });
+        let decided = of(both).unwrap().decided;
+        assert_eq!(decided[0].decision, Decision::Answer("yes".to_owned()));
+        assert_eq!((decided[0].pause, decided[1].at.as_deref(), decided[1].pause), (Some(3), Some("who"), None));
+        assert_eq!(decided[1].decision, Decision::Answer("{\"name\":\"Ada\"}".to_owned()));
+        assert!(of(json!({ "answer": { "action": "decline" } })).unwrap().is_declined);
+        assert_eq!(of(json!({})).unwrap(), GivenAnswers { decided: Vec::new(), is_declined: false });
+        for odd in [json!(7), json!({}), json!({ "action": "accept" }), json!({ "action": "accept", "content": {} })] {
+            assert_eq!(of(json!({ "answer": odd })).unwrap_err().code, -32602, "{odd}");
+        }
+    }
+}
