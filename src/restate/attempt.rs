@@ -371,7 +371,9 @@ async fn resume(
     let is_decision = resume.decided.is_some();
     match engine.resume(program, run_id, resume, watch).await {
         Ok(finished) => rest(program, finished.state, None),
-        Err(Fault::Refused(why)) if is_decision => rest(program, engine.state(program, run_id).await?, Some(why)),
+        Err(fault @ (Fault::Refused(_) | Fault::Busy(_))) if is_decision => {
+            rest(program, engine.state(program, run_id).await?, Some(fault.to_string()))
+        }
         Err(fault) => Err(fault),
     }
 }
@@ -380,7 +382,12 @@ async fn resume(
 fn is_final(fault: &Fault) -> bool {
     matches!(
         fault,
-        Fault::Diagnostics(_) | Fault::Refused(_) | Fault::Conflict(_) | Fault::NoPrevious(_) | Fault::LineFull { .. }
+        Fault::Diagnostics(_)
+            | Fault::Refused(_)
+            | Fault::Busy(_)
+            | Fault::Conflict(_)
+            | Fault::NoPrevious(_)
+            | Fault::LineFull { .. }
     )
 }
 

@@ -417,7 +417,7 @@ fn failure(problem: ProblemDetails) -> String {
 }
 
 fn unreadable(run_id: &str, refused: Refused) -> Fault {
-    Fault::Journal { run: run_id.to_owned(), reason: refused.0 }
+    Fault::Journal { run: run_id.to_owned(), reason: refused.to_string() }
 }
 
 /// Why there is no stream.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::shown_faults;
 use crate::diagnostic::Diagnostic;
-use crate::drive::fault::Fault;
+use crate::drive::fault::{BUSY, Fault};
 use crate::engine::decision::form::FormRefusal;
 use crate::journal::StoreError;
 use crate::program::form::FieldFault;
@@ -100,6 +100,11 @@ impl ProblemDetails {
     /// Whether another driver than the asked one has the run.
     pub fn is_driven_elsewhere(&self) -> bool {
         self.code == StoreError::Driven(String::new()).code()
+    }
+
+    /// Whether a step of the run is under way, which may ask again.
+    pub fn is_busy(&self) -> bool {
+        self.code == BUSY
     }
 
     /// A problem of this status and code.
@@ -213,7 +218,7 @@ impl From<Fault> for ProblemDetails {
             Fault::Missing(_) | Fault::NoModel | Fault::NoScript(_) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, said)
             }
-            Fault::Refused(_) | Fault::Unseen | Fault::FailureHandled | Fault::Changed { .. } => {
+            Fault::Refused(_) | Fault::Busy(_) | Fault::Unseen | Fault::FailureHandled | Fault::Changed { .. } => {
                 Self::conflict(code, said)
             }
             Fault::Conflict(ref run_id) => {
@@ -266,6 +271,7 @@ mod tests {
     use super::super::shown_faults::HiddenPaths;
     use super::*;
     use crate::diagnostic::{Remedy, Source, codes};
+    use crate::engine::effect::Refused;
 
     #[test]
     fn reasons_that_are_left_out_are_counted() {
@@ -290,7 +296,8 @@ mod tests {
             Some(Fault::Changed { .. }) => Some(Fault::Store(StoreError::Driven("r".to_owned()))),
             Some(Fault::Store(_)) => Some(Fault::Cut(StoreError::Driven("r".to_owned()))),
             Some(Fault::Cut(_)) => Some(Fault::Refused("it has ended".to_owned())),
-            Some(Fault::Refused(_)) => Some(Fault::Conflict("r".to_owned())),
+            Some(Fault::Refused(_)) => Some(Fault::Busy(Refused::Busy("each.4".to_owned()))),
+            Some(Fault::Busy(_)) => Some(Fault::Conflict("r".to_owned())),
             Some(Fault::Conflict(_)) => Some(Fault::NoPrevious("r".to_owned())),
             Some(Fault::NoPrevious(_)) => Some(Fault::LineFull { by: "r".to_owned() }),
             Some(Fault::LineFull { .. }) => Some(Fault::Journal { run: "r".to_owned(), reason: "no".to_owned() }),

@@ -150,6 +150,9 @@ pub enum Notice {
         kind: String,
         /// Its input.
         action_input: std::sync::Arc<Value>,
+        /// What the item is called that it is a step of, by the `item_label` of its loop.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        item_label: Option<std::sync::Arc<str>>,
     },
     /// A step of a workflow ended.
     StepEnded {

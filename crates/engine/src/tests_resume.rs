@@ -262,7 +262,7 @@ fn several_calls_of_a_turn_are_decided_one_by_one_and_none_runs_before_all_are()
     assert_eq!(waits(&state), ["1.0", "1.1", "1.2"]);
     for all in [Decision::Approve, Decision::Edit(json!({ "n": 1 }))] {
         let refused = step(&program, &mut state, at(1, decides(all, Some(1)))).unwrap_err();
-        assert!(refused.0.contains("say which one"), "{refused}");
+        assert!(refused.to_string().contains("say which one"), "{refused}");
     }
     let decide = |call: Option<u32>, hash: Option<&str>, decision| {
         let call = call.map(|index| CallId { iteration: 1, index });

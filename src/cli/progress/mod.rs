@@ -49,9 +49,10 @@ struct ShownProgress {
 impl ProgressDisplay {
     /// A listener for this output.
     pub fn new(surface: &Surface, output: Output, deltas: bool, program: &Program) -> Self {
-        let reply = LiveReply::new(Redaction::new(&program.project.redact));
+        let redact = Redaction::new(&program.project.redact);
+        let reply = LiveReply::new(redact.clone());
         let story = Story::of(Pieces { look: surface.err, shorten: true }, program);
-        let waiting = Waiting::new(clock::instant(), failpoint::time("quiet"));
+        let waiting = Waiting::new(clock::instant(), failpoint::time("quiet"), redact);
         let lines = (output == Output::Ndjson).then(|| Lines::new(*surface));
         Self {
             surface: *surface,

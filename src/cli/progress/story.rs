@@ -127,7 +127,7 @@ impl Story {
                 let gap = if std::mem::replace(&mut self.any_shown, true) { "\n" } else { "" };
                 gap.to_owned() + &self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
             }
-            Notice::StepStarted { at, kind, action_input } => self.step_started(at, kind, action_input),
+            Notice::StepStarted { at, kind, action_input, .. } => self.step_started(at, kind, action_input),
             Notice::StepEnded { record } => self.step_ended(record),
             Notice::ItemEnded { at, row } => {
                 self.any_shown = true;
@@ -451,8 +451,12 @@ mod tests {
             }),
         };
         let mut story = story(72);
-        let started =
-            |at: &str| Notice::StepStarted { at: at.to_owned(), kind: "loop".to_owned(), action_input: Arc::default() };
+        let started = |at: &str| Notice::StepStarted {
+            at: at.to_owned(),
+            kind: "loop".to_owned(),
+            action_input: Arc::default(),
+            item_label: None,
+        };
         let notices = [
             started("each"),
             started("each.0.decide"),

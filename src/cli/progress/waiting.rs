@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::engine::notice::Notice;
+use crate::trace::Redaction;
 use crate::trace::escape;
 use crate::trace::layout::cut;
 use crate::trace::live_reply::LiveReply;
@@ -38,12 +39,14 @@ pub struct Waiting {
     /// When something was shown last.
     said_at: Instant,
     quiet: Duration,
+    /// For the labels of items, which come from documents and results.
+    redact: Redaction,
 }
 
 impl Waiting {
     /// Waiting for nothing. `quiet` is [`QUIET_TIME`], unless a test is in a hurry.
-    pub fn new(now: Instant, quiet: Option<Duration>) -> Self {
-        Self { awaited: None, since: now, said_at: now, quiet: quiet.unwrap_or(QUIET_TIME) }
+    pub fn new(now: Instant, quiet: Option<Duration>, redact: Redaction) -> Self {
+        Self { awaited: None, since: now, said_at: now, quiet: quiet.unwrap_or(QUIET_TIME), redact }
     }
 
     /// Takes in a notice; returns whether it changes what is waited for.
@@ -56,7 +59,10 @@ impl Waiting {
                 Some(Awaited::Model)
             }
             Notice::ToolRetried { action, .. } => Some(Awaited::ToolRetry(action.clone())),
-            Notice::StepStarted { at, kind, .. } => Some(Awaited::Tool(format!("{kind} ({at})"))),
+            Notice::StepStarted { at, kind, item_label: None, .. } => Some(Awaited::Tool(format!("{kind} ({at})"))),
+            Notice::StepStarted { kind, item_label: Some(label), .. } => {
+                Some(Awaited::Tool(format!("{kind} ({})", self.redact.text(label))))
+            }
             Notice::StepEnded { record } if record.at.contains('.') => return false,
             Notice::ToolCalled { action, .. } => Some(Awaited::Tool(action.clone())),
             Notice::StepEnded { .. }
@@ -159,7 +165,6 @@ fn tail(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
     use crate::engine::event::{CallId, Finish};
-    use crate::trace::Redaction;
     use serde_json::Value;
 
     fn part(text: &str, output_tokens: u64) -> Notice {
@@ -197,7 +202,8 @@ mod tests {
     #[test]
     fn minutes_of_waiting_are_never_silent() {
         let start = start();
-        let (mut waiting, mut reply) = (Waiting::new(start, None), LiveReply::new(Redaction::default()));
+        let (mut waiting, mut reply) =
+            (Waiting::new(start, None, Redaction::default()), LiveReply::new(Redaction::default()));
         assert_eq!(waiting.still(&reply, start), None, "nothing is waited for");
         waiting.on(&Notice::ModelAsked { iteration: 1 }, start);
         // As the command line does it: wait for as long as nothing may be said, and say it.
@@ -230,13 +236,24 @@ mod tests {
     #[test]
     fn tools_and_retries_are_waited_for_aloud_and_a_line_in_between_counts() {
         let start = start();
-        let (mut waiting, reply) = (Waiting::new(start, None), LiveReply::new(Redaction::default()));
+        let (mut waiting, reply) =
+            (Waiting::new(start, None, Redaction::default()), LiveReply::new(Redaction::default()));
         let call = CallId { iteration: 1, index: 0 };
         let called = Notice::ToolCalled { call, action: "look\u{1b}[2J".to_owned(), action_input: Value::Null };
         assert!(waiting.on(&called, start));
         waiting.said(after(start, 10));
         assert_eq!(waiting.quiet_for(after(start, 20)), Duration::from_secs(5));
         assert_eq!(waiting.still(&reply, after(start, 25)).unwrap(), "     … calling look\\u{1B}[2J, 25.0 s\n");
+        let step = |label: Option<&str>| Notice::StepStarted {
+            at: "each.4.decide".to_owned(),
+            kind: "decide".to_owned(),
+            action_input: std::sync::Arc::default(),
+            item_label: label.map(std::sync::Arc::from),
+        };
+        assert!(waiting.on(&step(Some("invoice 17")), start));
+        assert_eq!(waiting.what(&reply).unwrap(), "calling decide (invoice 17)");
+        assert!(waiting.on(&step(None), start));
+        assert_eq!(waiting.what(&reply).unwrap(), "calling decide (each.4.decide)");
         let retried = Notice::ModelRetried { iteration: 1, attempt: 1, reason: String::new(), delay_ms: 1 };
         assert!(waiting.on(&retried, start));
         assert_eq!(waiting.what(&reply).unwrap(), "waiting to retry the request");
@@ -248,7 +265,8 @@ mod tests {
     #[test]
     fn the_line_of_a_terminal_shows_the_end_of_the_reply_as_data_in_its_width() {
         let start = start();
-        let (mut waiting, mut reply) = (Waiting::new(start, None), LiveReply::new(Redaction::default()));
+        let (mut waiting, mut reply) =
+            (Waiting::new(start, None, Redaction::default()), LiveReply::new(Redaction::default()));
         waiting.on(&Notice::ModelAsked { iteration: 1 }, start);
         assert_eq!(waiting.line(&reply, 100).unwrap(), ("thinking".to_owned(), String::new()));
         reply.take(&part("", 12));

@@ -192,7 +192,9 @@ impl OpenRun {
             Notice::ModelReplied { .. } => self.replied(traced, notice, now),
             Notice::ToolCalled { call, action, action_input } => self.called(traced, *call, action, action_input, now),
             Notice::Observed { call: Some(call), entry } => self.returned(traced, *call, entry, now),
-            Notice::StepStarted { at, kind, action_input } => self.step_started(traced, at, kind, action_input, now),
+            Notice::StepStarted { at, kind, action_input, .. } => {
+                self.step_started(traced, at, kind, action_input, now)
+            }
             Notice::StepEnded { record } => self.step_ended(traced, record, now),
             Notice::Paused { question, .. } => self.close(traced, Some((Status::Paused, question.kind)), now),
             Notice::RunEnded { status, termination } => self.close(traced, Some((*status, *termination)), now),

@@ -1,7 +1,7 @@
 //! Decisions of humans: they resume a run at once, or go to the driver that has it here.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -19,6 +19,11 @@ use crate::serve::run_store::{DecidedRun, FollowedRun, ProgramOfRun};
 
 /// How long a decision waits for a run that is driven here. Then it is refused.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a decision waits for a step whose run is under way. Then it is stored for the driver of the run.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The interval of the attempts meanwhile.
+const BUSY_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Who takes a decision.
 pub enum DecisionTaker {
@@ -94,10 +99,17 @@ impl Scheduler {
         {
             form_answer::judge(&self.runs.read(run).await?.run.state, decided).map_err(ProblemDetails::bad_answer)?;
         }
+        let asked_at = Instant::now();
         loop {
             match self.decide_here(run, &resume, new_document, owner).await {
+                // Another answer has the step's run under way, most often for a moment.
+                Err(problem) if problem.is_busy() && asked_at.elapsed() < BUSY_TIMEOUT => {
+                    tokio::time::sleep(BUSY_POLL_INTERVAL).await;
+                }
                 Err(problem)
-                    if problem.is_driven_elsewhere() && new_document != Some(true) && resume.is_decision_alone() =>
+                    if (problem.is_driven_elsewhere() || problem.is_busy())
+                        && new_document != Some(true)
+                        && resume.is_decision_alone() =>
                 {
                     // As the run is now: its document is not exchanged.
                     let FollowedRun { program: ProgramOfRun { program, engine }, run: read } =
@@ -105,6 +117,7 @@ impl Scheduler {
                     match engine.decide_elsewhere(program, read, &resume).await? {
                         DecidedElsewhere::Taken => return Ok(DecisionTaker::Elsewhere),
                         DecidedElsewhere::Queued => return Ok(DecisionTaker::Queued),
+                        DecidedElsewhere::NotDriven if problem.is_busy() => return Err(problem),
                         DecidedElsewhere::NotDriven => {}
                     }
                 }

@@ -293,3 +293,47 @@ fn forms_and_approvals_expire_while_another_step_is_under_way() {
         assert_eq!(calls, ["after one", "after the other", "slow"]);
     }
 }
+
+#[test]
+fn many_answers_at_once_below_one_step_are_all_taken() {
+    const ITEMS: usize = 8;
+    for store in STORES {
+        let tools = crate::serve::workflows::tools();
+        let done = json!({ "equal": ["@__approved", true] });
+        let settings = json!({ "max_concurrency": ITEMS });
+        let steps = json!([asks(json!({})), act("@one.id", Some(done))]);
+        let place = place(&tools, json!({ "output": "@all", "actions": [each(settings, steps)] }));
+        let call = json!({ "id": "pay", "type": "workflow", "name": "pay", "properties": { "items": "@input.items" } });
+        let input = json!({ "type": "object", "properties": { "items": { "type": "array" } } });
+        let outer = json!({ "name": "month", "definition": { "output": "@pay", "actions": [call] }, "input": input });
+        place.json("workflows/month.json", &outer);
+        let server = Serving::start(&place, store);
+        let items: Vec<Value> = (0..ITEMS).map(|id| json!({ "id": id })).collect();
+        let paused = server.post("/workflows/month/execute", &json!({ "input": { "items": items } })).json();
+        let run = paused["run_id"].as_str().expect("an id").to_owned();
+        let asked = crate::serve::workflows::waiting(&paused);
+        assert_eq!(asked.len(), ITEMS, "{paused:#}");
+        std::thread::scope(|scope| {
+            for at in &asked {
+                let (server, run) = (&server, &run);
+                scope.spawn(move || {
+                    let path = format!("/approvals/{run}/{}?async=true", at.replace('/', "%2F"));
+                    let reply = server.post(&path, &json!({ "approved": true }));
+                    assert_eq!(reply.status, 202, "{at}: {reply:?}");
+                });
+            }
+        });
+        // A decision that was stored for later is taken after a pause.
+        let ended = loop {
+            let run = server.settled(&run);
+            if run["status"] != "paused" {
+                break run;
+            }
+            crate::common::wait_poll_interval();
+        };
+        assert_eq!(statuses(&ended), ["completed"; ITEMS], "{ended:#}");
+        let mut ids: Vec<String> = tools.requests().iter().map(|request| request.json()["id"].to_string()).collect();
+        ids.sort();
+        assert_eq!(ids, (0..ITEMS).map(|id| id.to_string()).collect::<Vec<_>>(), "each call once");
+    }
+}

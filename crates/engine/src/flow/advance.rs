@@ -269,6 +269,7 @@ impl<'p> Advance<'p> {
                     at: at.clone(),
                     kind: kind.clone(),
                     input: Arc::clone(&input),
+                    item_label: list.label.clone(),
                 });
                 let failed = self.outages.get(&at).copied();
                 Current::Open(Box::new(OpenStep {

@@ -83,9 +83,7 @@ impl StepsMeant {
 fn pause(state: &FlowState, decided: &Decided) -> Result<u32, Refused> {
     let (last, is_paused) = (state.pauses, matches!(state.phase, Phase::Paused { .. }));
     if let Some(busy) = busy(state, decided) {
-        return Err(Refused::new(format!(
-            "the step `{busy}` is under way, and what its run asks now is not known yet: try again"
-        )));
+        return Err(Refused::Busy(busy.to_owned()));
     }
     if !is_paused {
         if state.progress.stopping.is_some() {

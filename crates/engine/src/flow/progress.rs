@@ -37,7 +37,7 @@ pub struct FlowProgress {
 /// What an event did to a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepChange {
-    /// It began: its address, its type, and its input.
+    /// It began.
     Started {
         /// Its address.
         at: String,
@@ -45,6 +45,8 @@ pub enum StepChange {
         kind: String,
         /// Its input.
         input: Arc<Value>,
+        /// What the item is called that it is a step of.
+        item_label: Option<Arc<str>>,
     },
     /// An attempt at its call failed, and another one follows.
     Retried {

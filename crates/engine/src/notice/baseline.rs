@@ -272,9 +272,12 @@ fn announced(state: &State, effect: &Effect) -> Option<Notice> {
 /// What an event did to a step.
 fn step_changed(change: &StepChange) -> Option<Notice> {
     match change {
-        StepChange::Started { at, kind, input } => {
-            Some(Notice::StepStarted { at: at.clone(), kind: kind.clone(), action_input: input.clone() })
-        }
+        StepChange::Started { at, kind, input, item_label } => Some(Notice::StepStarted {
+            at: at.clone(),
+            kind: kind.clone(),
+            action_input: input.clone(),
+            item_label: item_label.clone(),
+        }),
         StepChange::Retried { at, kind, number, attempt } => {
             Some(RetriedCall { call: None, at: Some(at), action: kind }.notice(*number, attempt))
         }

@@ -111,7 +111,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
     state = State::new(program);
     let start =
         Event { at: events.first().map_or(at, |event| event.at), kind: EventKind::Started(Box::new(started.clone())) };
-    step(program, &mut state, start).map_err(|why| why.0)?;
+    step(program, &mut state, start).map_err(|why| why.to_string())?;
     if let Phase::Ended(ending) = &state.phase
         && edit.reply.is_none()
     {

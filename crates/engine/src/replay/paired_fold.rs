@@ -63,7 +63,7 @@ impl Together<'_> {
             return Ok(Some(late));
         }
         let (was, is) = (position(&self.old), position(&self.new));
-        step(self.programs.0, &mut self.old, event.clone()).map_err(|refused| refused.0)?;
+        step(self.programs.0, &mut self.old, event.clone()).map_err(|refused| refused.to_string())?;
         if passes_by(event, &was, &is) {
             return Ok(self.differs());
         }

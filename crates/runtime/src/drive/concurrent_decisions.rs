@@ -67,7 +67,7 @@ impl Driver<'_> {
         let handed = match self.hand_over(EventKind::Human(decided)) {
             Ok(handed) => handed,
             // What is asked may have expired since the last event.
-            Err(fault @ Fault::Refused(_)) => {
+            Err(fault @ (Fault::Refused(_) | Fault::Busy(_))) => {
                 (self.answer_token, self.queued_decision) = (None, None);
                 self.report_decision(source, Err(fault)).await?;
                 return Ok(next);
@@ -89,7 +89,7 @@ impl Driver<'_> {
                 Ok(())
             }
             (DecisionSource::Queue(id), Err(Fault::Refused(why))) => self.refuse_own(&id, why).await,
-            // It is tried again at the next look.
+            // It is tried again at the next look; so is one about a step whose run is under way.
             (DecisionSource::Queue(_), _) => Ok(()),
         }
     }

@@ -55,7 +55,11 @@ impl Engine {
             return Err(Fault::Store(StoreError::Driven(run_id)));
         };
         let run_id = run_id.as_str();
-        question_owner::fits(self, program, &read.state, &decided).await?;
+        // A step that is under way may ask again: its driver looks at the decision until then.
+        match question_owner::fits(self, program, &read.state, &decided).await {
+            Err(Fault::Busy(_)) => {}
+            fits => fits?,
+        }
         let subject = decided.at.clone().or_else(|| decided.hash.clone()).unwrap_or_default();
         let passed = PassedOn { decided, answer_token: resume.answer_token.clone(), event: None };
         let decision = serde_json::to_string(&passed).map_err(|error| Fault::Refused(error.to_string()))?;
@@ -79,6 +83,7 @@ impl Engine {
                 was_taken |= is_among(self.catch_up(program, run_id, read).await?, &decided);
                 match question_owner::fits(self, program, &read.state, &decided).await {
                     Err(Fault::Refused(why)) => outdated = Some(why),
+                    Err(Fault::Busy(_)) => {}
                     fits => fits?,
                 }
             }
@@ -143,6 +148,10 @@ impl Engine {
                         Err(Fault::Refused(why)) => {
                             outside_events::unmark(journal, run_id, marked).await.map_err(Fault::Store)?;
                             why
+                        }
+                        Err(Fault::Busy(_)) => {
+                            outside_events::unmark(journal, run_id, marked).await.map_err(Fault::Store)?;
+                            continue;
                         }
                         Err(fault) => return Err(fault),
                     }

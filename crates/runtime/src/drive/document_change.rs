@@ -136,7 +136,7 @@ impl<'p> FoldedSide<'p> {
         step(self.program, &mut self.state, event.clone()).ok()?;
         for change in self.state.step_changes() {
             match change {
-                StepChange::Started { at, kind, input } => {
+                StepChange::Started { at, kind, input, .. } => {
                     let begun = BegunStep { kind: kind.clone(), input: Arc::clone(input) };
                     self.begun.insert(at.clone(), begun);
                 }

@@ -4,6 +4,9 @@ use crate::journal::StoreError;
 use loopctl_engine::step::Refused;
 use loopctl_lang::diagnostic::{Diagnostic, Remedy};
 
+/// The code of [`Fault::Busy`].
+pub const BUSY: &str = "busy";
+
 /// Why a run was not driven, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -22,6 +25,9 @@ pub enum Fault {
     /// The request does not fit the status of the run.
     #[error("{0}")]
     Refused(String),
+    /// A step of the run is under way, and what the request is about is known when it waits again.
+    #[error("{0}")]
+    Busy(Refused),
     /// No model is named.
     #[error("no model is named: give \"model\" in the loop or in loopctl.json")]
     NoModel,
@@ -82,6 +88,7 @@ impl Fault {
             Self::Missing(_) | Self::NoModel | Self::NoScript(_) => "missing",
             Self::Store(fault) | Self::Cut(fault) => fault.code(),
             Self::Refused(_) | Self::Unseen => "refused",
+            Self::Busy(_) => BUSY,
             Self::FailureHandled => "on_failure_ran",
             Self::Changed { .. } => "document_changed",
             Self::Conflict(_) => "run_id_conflict",
@@ -105,6 +112,7 @@ impl Fault {
             | Self::Store(_)
             | Self::Cut(_)
             | Self::Refused(_)
+            | Self::Busy(_)
             | Self::FailureHandled
             | Self::Conflict(_)
             | Self::LineFull { .. }
@@ -116,6 +124,9 @@ impl Fault {
 
 impl From<Refused> for Fault {
     fn from(refused: Refused) -> Self {
-        Self::Refused(refused.0)
+        match refused {
+            Refused::Unfit(why) => Self::Refused(why),
+            Refused::Busy(_) => Self::Busy(refused),
+        }
     }
 }
