@@ -227,3 +227,17 @@ fn a_call_that_the_end_of_the_runs_time_cuts_off_may_have_happened() {
     }
     gate.open();
 }
+
+#[test]
+fn a_step_that_can_t_give_what_its_call_returned_says_that_the_call_may_have_happened() {
+    let text = "x".repeat(1_500_000);
+    let server = Server::with(move |_, _| Answer::json(&json!({ "text": text })));
+    let (in_loop, in_step) = failures(&format!("{}/pay", server.url()), &json!({}));
+    assert!(
+        in_step.contains("its output has 1500011 bytes, and a step gives at most 1 MiB") && in_step.contains(MAY),
+        "{in_step}"
+    );
+    assert!(!in_loop.contains(MAY), "a model reads the part that it has room for: {in_loop:.200}");
+    let (_, in_step) = failures(&server.url(), &json!({ "idempotent": true }));
+    assert!(in_step.contains("a step gives at most 1 MiB") && !in_step.contains(MAY), "{in_step}");
+}

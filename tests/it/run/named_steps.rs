@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{Place, Ran, complete, think};
+use crate::common::{Place, Ran, complete, think, with};
 
 /// A project with a loop `decide`, a workflow `pay` that asks, and a workflow of these steps.
 fn place(definition: &Value) -> Place {
@@ -306,4 +306,22 @@ fn the_example_of_the_page_runs() {
     let (ran, result) = run(&place);
     let answer = json!({ "verdict": "fair", "paid": 30, "other_run": "r.2" });
     assert_eq!((ran.code, &result["result"]["answer"]), (0, &answer), "{ran:#?}");
+}
+
+#[test]
+fn a_workflow_that_runs_another_one_needs_no_model_where_neither_asks_one() {
+    for wait in [json!({}), json!({ "wait": false })] {
+        let step = json!({ "type": "workflow", "name": "pay", "properties": { "amount": 7 } });
+        let place = place(&json!({ "actions": [with(step, wait)] }));
+        // A tool that is on this machine, in place of the script's.
+        let post = json!({ "action_name": "post", "kind": "command", "description": "Posts.", "program": "true",
+            "parameters": { "type": "object", "properties": { "amount": {} } } });
+        place.json("actions/all.json", &json!([post]));
+        place.json("loopctl.json", &json!({ "allow": { "commands": ["true"] } }));
+        std::fs::remove_file(place.path().join("loops/decide.json")).expect("it is there");
+        let checked = place.call(&["check", "loop.json"]);
+        assert_eq!(checked.code, 0, "{checked:#?}");
+        let ran = place.call(&["run", "loop.json", "--input-file", "input.json", "--output", "json"]);
+        assert_eq!((ran.code, ran.json()["status"].clone()), (0, json!("completed")), "{ran:#?}");
+    }
 }

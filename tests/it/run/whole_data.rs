@@ -133,13 +133,18 @@ fn a_table_that_a_step_reads_is_read_whole_or_not_at_all() {
 #[test]
 fn what_a_step_can_t_be_given_back_is_not_written() {
     let write = query("close", "UPDATE bills SET sum = 0 RETURNING id", json!({ "read_only": false }));
-    let place = place(1001, &[write.clone(), with(write, json!({ "action_name": "all", "max_rows": 1001 }))]);
+    let long = "UPDATE bills SET sum = 0 WHERE id <= 900 RETURNING printf('%.*c', 3000, 'x') AS text";
+    let long = query("long", long, json!({ "read_only": false }));
+    let place = place(1001, &[write.clone(), with(write, json!({ "action_name": "all", "max_rows": 1001 })), long]);
     let open = || -> i64 {
         let database = Connection::open(place.path().join("x.db")).expect("it was made");
         database.query_row("SELECT count(*) FROM bills WHERE sum > 0", [], |row| row.get(0)).expect("a row")
     };
     workflow(&place, read_step("close"));
     assert!(why(&place).contains("more than 1000 rows"));
+    assert_eq!(open(), 1001);
+    workflow(&place, json!({ "actions": [{ "type": "long" }] }));
+    assert!(why(&place).contains("the result is larger than 1 MiB"));
     assert_eq!(open(), 1001);
     workflow(&place, read_step("all"));
     assert_eq!(answer(&place), 1001);

@@ -454,6 +454,8 @@ impl Engine {
 
     /// The same, but a workflow without a model has none: its steps may name theirs.
     pub(super) fn models_of(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<ModelClient>>, Fault> {
+        // One that was called by such a workflow inherits an empty name.
+        let name = name.filter(|name| !name.is_empty());
         match self.models(program, name) {
             Err(_) if program.is_flow() && name.is_none() => Ok(Vec::new()),
             models => models,

@@ -362,8 +362,11 @@ impl Engine {
                 if !seen.insert((file, priced)) {
                     continue;
                 }
-                let models = self.models(called, (!names_model(called)).then_some(model.as_str()))?;
-                let Some(facts) = models.first().map(|model| &model.facts) else { continue };
+                let models = self.models_of(called, (!names_model(called)).then_some(model.as_str()))?;
+                let Some(facts) = models.first().map(|model| &model.facts) else {
+                    open.push((called, model.clone(), priced));
+                    continue;
+                };
                 if priced && facts.price.is_none() {
                     return Err(unpriced(&facts.name, &called.name));
                 }

@@ -61,6 +61,8 @@ use loopctl_engine::event::{ToolFault, ToolResult};
 use loopctl_engine::storable;
 use loopctl_lang::compile::ToolSignature;
 use loopctl_lang::language::{Action, Project};
+use loopctl_lang::program::flow::MAX_OUTPUT_BYTES;
+use loopctl_lang::program::json_length::json_bytes;
 use loopctl_lang::program::mcp::ToolOrigin;
 use loopctl_lang::program::{Tool, ToolKind};
 
@@ -202,7 +204,7 @@ impl Toolbox {
         // An answer of a script may say that it was cut, as a database's may.
         let result = outcome.result.and_then(|value| match db::cut_result(tool, call, &value) {
             Some(cut) => Err(cut.into()),
-            None => Ok(value),
+            None => kept_by_step(tool, call, value),
         });
         let mut asks = None;
         let result = result.or_else(|mut raw| match raw.asks.take().map(|asked| asked.asked(&self.vault)) {
@@ -300,11 +302,29 @@ fn transient(fault: ToolFault) -> RawFault {
     RawFault { transient: Some(Transient::default()), ..RawFault::from(fault) }
 }
 
-/// The same for a call that was given up whatever it was at. A database ends its calls itself, and undoes them.
+/// The same for a call that was given up whatever it was at.
 fn cut_off(tool: &Tool, limit: Duration) -> RawFault {
-    let is_uncertain =
-        matches!(tool.kind, ToolKind::Http(_) | ToolKind::Mail(_) | ToolKind::Command(_) | ToolKind::Embedded(_));
-    RawFault { is_uncertain, ..timed_out(limit) }
+    RawFault { is_uncertain: may_have_effect(tool), ..timed_out(limit) }
+}
+
+/// Whether a call has an effect that stays when nobody takes its answer. A database ends its calls itself, and undoes them.
+fn may_have_effect(tool: &Tool) -> bool {
+    matches!(tool.kind, ToolKind::Http(_) | ToolKind::Mail(_) | ToolKind::Command(_) | ToolKind::Embedded(_))
+}
+
+/// The answer to a call, unless it is one of a step that can't give it and has had its effect: made again, it would have that twice.
+/// Any other is refused by the step's end.
+fn kept_by_step(tool: &Tool, call: &ToolCall<'_>, answer: Value) -> Result<Value, RawFault> {
+    if call.at.is_none() || tool.idempotent || !may_have_effect(tool) {
+        return Ok(answer);
+    }
+    let bytes = json_bytes(&answer);
+    if bytes <= MAX_OUTPUT_BYTES {
+        return Ok(answer);
+    }
+    let most = MAX_OUTPUT_BYTES >> 20;
+    let class = format!("its output has {bytes} bytes, and a step gives at most {most} MiB");
+    Err(RawFault::from(fault(class, "")).sent())
 }
 
 /// A duration for people: `30 s`, `1.5 s`, `250 ms`.

@@ -36,7 +36,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 use self::address::DatabaseAddress;
-use self::rows::{RowLimit, cut};
+use self::rows::{Cut, RowLimit, cut};
 use super::output::fault;
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use super::timed_out;
@@ -275,5 +275,5 @@ pub(super) fn cut_result(tool: &Tool, call: &ToolCall<'_>, result: &Value) -> Op
     };
     let limit = row_limit(written, call);
     let is_cut = limit.is_whole && result.get("truncated") == Some(&Value::Bool(true));
-    is_cut.then(|| cut(Some(limit.most)))
+    is_cut.then(|| cut(Cut::Rows(limit.most)))
 }

@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 use crate::drive::tool::output::fault;
 use loopctl_engine::event::ToolFault;
 use loopctl_lang::language::action::MAX_ROWS;
+use loopctl_lang::program::flow::MAX_OUTPUT_BYTES;
+use loopctl_lang::program::json_length::json_bytes;
 
 /// The most bytes of a result, roughly.
 pub(super) const MAX_BYTES: usize = 10 * 1024 * 1024;
@@ -99,7 +101,8 @@ impl ResultRows {
     /// When there are more and the result must be whole.
     pub(super) fn into_value(self) -> Result<Value, ToolFault> {
         if self.is_truncated && self.limit.is_whole {
-            return Err(cut(self.is_full().then_some(self.limit.most)));
+            let what = if self.is_full() { Cut::Rows(self.limit.most) } else { Cut::Bytes(MAX_BYTES) };
+            return Err(cut(what));
         }
         let mut result = Map::new();
         let count = self.rows.len();
@@ -108,22 +111,34 @@ impl ResultRows {
         if self.is_truncated {
             result.insert("truncated".to_owned(), Value::Bool(true));
         }
-        Ok(Value::Object(result))
+        let result = Value::Object(result);
+        // A step can't give it, and what was written is taken back: the end of the step would find it too late.
+        if self.limit.is_whole && json_bytes(&result) > MAX_OUTPUT_BYTES {
+            return Err(cut(Cut::Bytes(MAX_OUTPUT_BYTES)));
+        }
+        Ok(result)
     }
 }
 
-/// The fault of a result that must be whole and is not. `most` is the number of rows that it has more than; none when its
-/// bytes are too many.
-pub(super) fn cut(most: Option<usize>) -> ToolFault {
+/// What a result has too much of.
+pub(super) enum Cut {
+    /// More than this many rows.
+    Rows(usize),
+    /// More than this many bytes.
+    Bytes(usize),
+}
+
+/// The fault of a result that must be whole and is not.
+pub(super) fn cut(what: Cut) -> ToolFault {
     let highest = usize::try_from(MAX_ROWS).unwrap_or(usize::MAX);
-    let (what, help) = match most {
-        Some(most) if most < highest => (
+    let (what, help) = match what {
+        Cut::Rows(most) if most < highest => (
             format!("has more than {most} rows"),
             format!("raise `max_rows`, to at most {highest}, or ask for fewer rows"),
         ),
-        Some(most) => (format!("has more than {most} rows"), "read them in parts".to_owned()),
-        None => {
-            (format!("is larger than {} MiB", MAX_BYTES >> 20), "ask for fewer columns, or read it in parts".to_owned())
+        Cut::Rows(most) => (format!("has more than {most} rows"), "read them in parts".to_owned()),
+        Cut::Bytes(most) => {
+            (format!("is larger than {} MiB", most >> 20), "ask for fewer columns, or read it in parts".to_owned())
         }
     };
     fault(format!("database: the result {what}, and a step takes no part of a result for the whole: {help}"), "")
