@@ -14,6 +14,7 @@ use super::watch::WatchArgs;
 use crate::drive::model::{reply_of, result_of};
 use crate::drive::rerun;
 use crate::program::Program;
+use crate::program::file_value::written_json;
 use crate::replay::fork::{ForkEdit, ForkFault, forked};
 use crate::trace::escape;
 
@@ -91,8 +92,8 @@ impl ForkCommand {
 }
 
 fn json(flag: &str, text: &str) -> Result<Value, CommandError> {
-    serde_json::from_str(text).map_err(|error| {
-        let message = format!("{flag} is no JSON: {error}");
+    written_json(text).map_err(|why| {
+        let message = format!("{flag}: {why}");
         CommandError::usage_help(message, format!("a text is written in quotes: {flag} '\"text\"'"))
     })
 }

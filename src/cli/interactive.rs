@@ -22,6 +22,7 @@ use crate::engine::outcome::{Pause, Termination};
 use crate::engine::question::WaitingCall;
 use crate::engine::state::Phase;
 use crate::program::Program;
+use crate::program::file_value::written_json;
 use crate::trace::redact::HIDDEN;
 use crate::trace::result::PauseView;
 use crate::trace::step_text::questions;
@@ -200,10 +201,10 @@ impl Asker<'_> {
         if text.is_empty() {
             return Some(None);
         }
-        let input: Value = match serde_json::from_str(&text) {
+        let input = match written_json(&text) {
             Ok(input) => input,
-            Err(error) => {
-                self.surface.say(&self.surface.line(Tone::Warn, "no JSON", &error.to_string()));
+            Err(why) => {
+                self.surface.say(&self.surface.line(Tone::Warn, "not taken", &why));
                 return Some(None);
             }
         };
@@ -223,9 +224,9 @@ impl Asker<'_> {
             match self.line("h: it happened, f: it failed, r: retry it, s: leave it paused").await?.as_str() {
                 "h" => {
                     let text = self.line("what it returned, as JSON on one line").await?;
-                    match serde_json::from_str(&text) {
+                    match written_json(&text) {
                         Ok(value) => return Some(Decision::Happened(value)),
-                        Err(error) => self.surface.say(&self.surface.line(Tone::Warn, "no JSON", &error.to_string())),
+                        Err(why) => self.surface.say(&self.surface.line(Tone::Warn, "not taken", &why)),
                     }
                 }
                 "f" => {

@@ -28,6 +28,7 @@ use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::language::step::OnRejected;
 use loopctl_lang::program::Tool;
 use loopctl_lang::program::awaited_event::EventMatch;
+use loopctl_lang::program::file_value::written_json;
 use loopctl_lang::program::schema;
 
 /// Where an operation is in its run.
@@ -520,8 +521,8 @@ impl<A: Address> Operation<A> {
                 if awaited.until_ms <= decided.came_at_ms.unwrap_or(now_ms) {
                     return Err(Refused::new("the event came too late: the step fails when the run is resumed"));
                 }
-                let is_json = serde_json::from_str::<Value>(data).is_ok();
-                if is_json { Ok(()) } else { Err(Refused::new("the data of an event is JSON")) }
+                let refused = |why| Refused::new(format!("the data of an event is JSON: {why}"));
+                written_json(data).map(drop).map_err(refused)
             }
             _ => Ok(()),
         }

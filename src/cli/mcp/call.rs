@@ -12,6 +12,7 @@ use crate::cli::output::json_line;
 use crate::cli::surface::Surface;
 use crate::diagnostic::nearest;
 use crate::program::Schema;
+use crate::program::file_value::written_json;
 use crate::program::mcp::ServedTool;
 use crate::program::null_member::without_nulls;
 use crate::trace::{Tone, escape};
@@ -57,8 +58,8 @@ impl McpCallTask {
                 help,
             ));
         };
-        let input: Value = serde_json::from_str(&self.input)
-            .map_err(|error| CommandError::usage(format!("the input is no JSON: {error}")))?;
+        let input =
+            written_json(&self.input).map_err(|why| CommandError::usage(format!("the input of the call: {why}")))?;
         if !input.is_object() {
             return Err(CommandError::usage("the input of a call is a JSON object"));
         }

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Gate, Server};
-use crate::common::{Place, complete, look, think};
+use crate::common::{Place, complete, look, think, wait_poll_interval, web};
 use crate::serve::client::{Serving, place};
 
 /// Serves the place until the server kills itself at this point.
@@ -156,6 +156,41 @@ fn runs_that_wait_for_their_models_are_not_what_a_process_died_of() {
     for id in ids {
         assert_eq!(server.settled(&id)["status"], "completed");
     }
+}
+
+#[test]
+fn a_run_that_waits_for_the_next_attempt_at_a_call_is_not_what_a_process_died_of() {
+    let tools = Server::with(|number, _| match number {
+        0 => Answer::json("{}").status(503).header("retry-after", "300"),
+        _ => Answer::json("{}"),
+    });
+    let place = Place::new();
+    let retry = json!({ "http_method": "GET", "retry": { "attempts": 3, "max_ms": 600_000 } });
+    place.json("actions/read.json", &json!([web("read", &tools.url(), retry)]));
+    place.json("workflows/flow.json", &json!({ "name": "flow", "definition": { "actions": [{ "type": "read" }] } }));
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    let in_vain = || -> Option<u32> {
+        let store = rusqlite::Connection::open(place.path().join("runs.db")).ok()?;
+        let sql = "SELECT failed_take_ups FROM runs WHERE driver IS NOT NULL";
+        store.query_row(sql, [], |row| row.get(0)).ok()
+    };
+    for round in 0..5 {
+        let server = Serving::start(&place, &["--store", "sqlite:runs.db"]);
+        if round == 0 {
+            let started = server.post("/workflows/flow/execute?async=true", &json!({ "input": {} }));
+            assert_eq!(started.status, 202, "{started:?}");
+            tools.wait_for(1);
+        }
+        while server.get("/readyz").json()["driven"] != 1 || in_vain() != Some(0) {
+            wait_poll_interval();
+        }
+        kill(server);
+    }
+    let server = Serving::start(&place, &["--store", "sqlite:runs.db"]);
+    while server.get("/readyz").json()["driven"] != 1 {
+        wait_poll_interval();
+    }
+    assert_eq!((quarantined(&server), tools.requests().len()), ("0".to_owned(), 1));
 }
 
 /// A place with a loop whose tool kills the process that calls it, and the loop `test`, whose tool is of this server.

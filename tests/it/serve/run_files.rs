@@ -196,3 +196,27 @@ fn a_server_continues_an_imported_run_only_if_that_is_asked_for() {
     assert_eq!(continuing.settled(&run)["status"], "completed");
     assert_eq!(tools.requests().len(), 3);
 }
+
+#[test]
+fn an_imported_run_that_waits_for_an_event_gets_none() {
+    let place = loop_place(json!({ "tools": [] }), &[]);
+    let steps = json!([
+        { "type": "wait_for_event", "properties": { "event": "paid", "match": { "order": 1 } } },
+        { "type": "wait_for_event", "properties": { "event": "other" } }
+    ]);
+    place.json("flow.json", &json!({ "name": "flow", "definition": { "actions": steps } }));
+    let ran = place.call(&["run", "flow.json", "--run-id", "r1", "--store", "sqlite:a.db"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    printed(&place, &["export", "r1", "--store", "sqlite:a.db", "--output", "run.jsonl"]);
+    let sent = |store: &str| {
+        let event = ["event", "paid", "--id", "e1", "--data", "{\"order\": 1}", "--store", store];
+        let ran = place.call(&event);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.stdout + &ran.stderr
+    };
+    place.call(&["import", "run.jsonl", "--store", "sqlite:b.db"]);
+    assert!(sent("sqlite:b.db").contains("no run"), "{}", sent("sqlite:b.db"));
+    let continued = ["import", "run.jsonl", "--continue", "--store", "sqlite:c.db"];
+    assert_eq!(printed(&place, &continued), "1 run imported into c.db, 0 were there\n");
+    assert!(sent("sqlite:c.db").contains("1 run gets it"), "{}", sent("sqlite:c.db"));
+}

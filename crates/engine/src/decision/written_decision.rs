@@ -7,6 +7,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::event::{CallId, Decided, Decision, DecisionRights};
+#[cfg(feature = "clap")]
+use loopctl_lang::program::file_value::written_json;
 
 /// The most characters of a comment: it is in every trace of the run.
 const COMMENT_CHARS: usize = 2_000;
@@ -156,7 +158,7 @@ fn call_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<CallId>, D::Erro
 
 #[cfg(feature = "clap")]
 fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}; write a text as '\"text\"'"))
+    written_json(text).map_err(|why| format!("{why}; write a text as '\"text\"'"))
 }
 
 /// Where a decision is written.

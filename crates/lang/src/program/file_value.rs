@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::language::document_file::TableForm;
 
 pub use held_value::{FileValue, FileValues, ListOnPath};
-pub use json::{key_twice, key_twice_in, reserved, reserved_key};
+pub use json::{key_twice, key_twice_in, reserved, reserved_key, written_json};
 pub use weight::MAX_WEIGHT;
 
 /// What `@paths` and templates call such a file: `doc:NAME`.

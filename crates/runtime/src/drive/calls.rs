@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::clock;
 use super::fault::Fault;
 use super::launch;
-use super::pending_model_call::PendingModelCall;
+use super::pending_model_call::{Deaths, PendingModelCall};
 use super::retry::{self, NextAttempt};
 use super::run::run_log::RepeatedCall;
 use super::run::{Driver, Interruption, Interrupts, Waited};
@@ -117,7 +117,7 @@ impl<'a> Driver<'a> {
                     let (world, turn, stop) = (Arc::clone(self.world), Arc::clone(&turn), self.watch.stop.clone());
                     let attempt = Attempt::of(call);
                     Box::pin(async move {
-                        if !attempt.timer.due(stop.as_ref()).await {
+                        if !attempt.timer.due(&world.deaths, &turn.header.run_id, stop.as_ref()).await {
                             return Ok(PerformedCall::Stopped);
                         }
                         let wait = PendingModelCall::of(&world.deaths, &turn.header.run_id)
@@ -178,9 +178,12 @@ impl AttemptTimer {
 
     /// Waits until it is due: after a crash, for what is left of the wait. Returns `false` if the run is to stop: an
     /// attempt that waits is not under way.
-    pub async fn due(&self, stop: Option<&Stop>) -> bool {
+    pub async fn due(&self, deaths: &Deaths, run_id: &str, stop: Option<&Stop>) -> bool {
         let Some((due_ms, delay_ms)) = self.due else { return true };
         let left_ms = u64::try_from(due_ms.saturating_sub(clock::wall_ms())).unwrap_or(0).min(delay_ms);
+        if left_ms > 0 {
+            deaths.only_waits(run_id).await;
+        }
         let stopped = async {
             match stop {
                 Some(stop) => stop.asked().await,

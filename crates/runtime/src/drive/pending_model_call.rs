@@ -79,9 +79,7 @@ impl<'a> PendingModelCall<'a> {
         if let Poll::Ready(answer) = first {
             return answer;
         }
-        if deaths.are_known.load(Ordering::SeqCst) {
-            Box::pin(deaths.absolve(run_id)).await;
-        }
+        deaths.only_waits(run_id).await;
         attempt.await
     }
 
@@ -98,7 +96,7 @@ impl<'a> PendingModelCall<'a> {
     }
 }
 
-/// The deaths of processes that runs of this one were in: a run that waits for its model is not their cause.
+/// The deaths of processes that runs of this one were in: a run that waits for its model, or for its next attempt, is not their cause.
 pub struct Deaths {
     journal: Arc<dyn Journal>,
     /// Whether a run was resumed here whose drivers died with it.
@@ -131,17 +129,20 @@ impl Deaths {
         Some(CallUnderWay { deaths: self, run_id: run_id.to_owned() })
     }
 
+    /// A run waits for a model's answer, or for the next attempt at a call: if the process dies now, it is not what it died of.
+    pub(super) async fn only_waits(&self, run_id: &str) {
+        if self.are_known.load(Ordering::SeqCst) {
+            Box::pin(self.absolve(run_id)).await;
+        }
+    }
+
     /// Forgets the deaths of a run, and of those that called it, unless a tool of one of them is being called.
     async fn absolve(&self, run_id: &str) {
         let callers = run_id.match_indices('.').filter_map(|(at, _)| run_id.get(..at));
         let waiting: Vec<String> =
             callers.chain([run_id]).filter(|id| !self.has_calls(id)).map(str::to_owned).collect();
         if let Err(fault) = self.journal.absolve(waiting).await {
-            tracing::debug!(
-                run_id,
-                code = fault.code(),
-                "the store does not know that this run waits for its model: {fault}"
-            );
+            tracing::debug!(run_id, code = fault.code(), "the store does not know that this run only waits: {fault}");
         }
     }
 

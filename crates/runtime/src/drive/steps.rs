@@ -231,10 +231,10 @@ impl<'a> Driver<'a> {
                     let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
                     let timer = AttemptTimer::after(&open.attempts);
                     performed.push(Box::pin(async move {
-                        if !timer.due(stop.as_ref()).await {
+                        let run_id = call.header.run_id.as_str();
+                        if !timer.due(&world.deaths, run_id, stop.as_ref()).await {
                             return Ok(None);
                         }
-                        let run_id = call.header.run_id.as_str();
                         let shown = world.model_waits.of_call(run_id, &call.at);
                         let wait = PendingModelCall::of(&world.deaths, run_id).shown(shown);
                         tokio::select! {

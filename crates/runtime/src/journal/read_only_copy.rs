@@ -44,7 +44,7 @@ impl NewRun {
 
 impl StatusRecord {
     /// What lists show of a read-only copy. One that is under way elsewhere is stopped here, and so is one that waits for
-    /// its model: servers take up both otherwise.
+    /// its model: servers take up both otherwise. It waits for no time and no event.
     #[must_use]
     pub fn to_read_only_copy(self) -> Self {
         let is_taken_up = match self.status {
@@ -54,7 +54,7 @@ impl StatusRecord {
         };
         let (status, termination) =
             if is_taken_up { (Status::Cancelled, None) } else { (self.status, self.termination) };
-        Self { status, termination, due_at_ms: None, waits_since_ms: None, ..self }
+        Self { status, termination, due_at_ms: None, waits_since_ms: None, awaits: None, ..self }
     }
 }
 

@@ -99,6 +99,21 @@ pub fn key_twice(text: &str, value: &Value) -> Option<String> {
     key_twice_in(text)
 }
 
+/// The value of a JSON text that a human wrote.
+///
+/// # Errors
+/// What is wrong with it; also when an object has a key twice, of which the value would keep one.
+pub fn written_json(text: &str) -> Result<Value, String> {
+    let value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    if let Some(key) = reserved_key(text) {
+        return Err(reserved(&key));
+    }
+    match key_twice(text, &value) {
+        Some(key) => Err(format!("the key {key:?} is in it twice, and JSON keeps one of the two")),
+        None => Ok(value),
+    }
+}
+
 /// The first key that occurs twice in an object of a JSON text.
 pub fn key_twice_in(text: &str) -> Option<String> {
     let mut walk = JsonWalk { most: usize::MAX, ..JsonWalk::default() };

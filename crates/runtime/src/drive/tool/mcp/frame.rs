@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::broken_message::{answered, list_page, repaired};
+use loopctl_lang::program::file_value::key_twice;
 
 /// The most bytes of a message.
 pub(super) const MAX_MESSAGE: usize = 4 << 20;
@@ -79,11 +80,18 @@ pub(super) fn read(line: &[u8]) -> Option<Incoming> {
             });
         }
     }
+    let twice = message.as_ref().ok().and_then(|message| key_twice(&String::from_utf8_lossy(line), message));
     let message = match message {
         Ok(Value::Object(message)) if message.get("jsonrpc").and_then(Value::as_str) == Some("2.0") => message,
         _ => return Some(noise()),
     };
-    Some(of_message(message).unwrap_or_else(noise))
+    Some(match (of_message(message), twice) {
+        // Of a list, each tool is judged by itself.
+        (Some(Incoming::Answer { id, outcome: Ok(result) }), Some(key)) if result.get("tools").is_none() => {
+            Incoming::Unreadable { id, why: format!("the key {} is in it twice", quoted(&format!("{key:?}"))) }
+        }
+        (incoming, _) => incoming.unwrap_or_else(noise),
+    })
 }
 
 fn of_message(mut message: Map<String, Value>) -> Option<Incoming> {
@@ -170,6 +178,17 @@ mod tests {
         let half = "{\"jsonrpc\": \"2.0\", \"id\": 7, \"result\": \"\\ud800\"}";
         let Some(Incoming::Answer { id: 7, outcome: Ok(result) }) = read(half.as_bytes()) else { panic!() };
         assert_eq!(result, "\u{fffd}");
+    }
+
+    #[test]
+    fn an_answer_with_a_key_twice_is_not_taken_by_one_of_the_two() {
+        let answer =
+            |result: &str| read(format!("{{\"jsonrpc\": \"2.0\", \"id\": 7, \"result\": {result}}}").as_bytes());
+        let twice = answer("{\"content\": [], \"structuredContent\": {\"fee\": 1.5, \"fee\": 15}}");
+        let Some(Incoming::Unreadable { id: 7, why }) = twice else { panic!("{twice:?}") };
+        assert_eq!(why, "the key \"fee\" is in it twice");
+        let list = answer("{\"tools\": [{\"name\": \"a\", \"title\": \"A\", \"title\": \"B\"}]}");
+        assert!(matches!(list, Some(Incoming::Answer { id: 7, outcome: Ok(_) })), "{list:?}");
     }
 
     #[test]
