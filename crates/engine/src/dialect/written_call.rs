@@ -72,10 +72,18 @@ pub fn find(text: &str, tools: &CallableTools<'_>) -> Option<String> {
         _ => text,
     };
     // A text that is JSON as a whole is a call, or it is data, whatever its texts hold.
-    if let Some(value @ (Value::Object(_) | Value::Array(_))) = super::as_json(text)
-        && !is_bare_list(&value)
+    let whole = super::as_json(text);
+    if let Some(value @ (Value::Object(_) | Value::Array(_))) = &whole
+        && !is_bare_list(value)
     {
-        return called_by(&value, tools, MAX_DEPTH);
+        return called_by(value, tools, MAX_DEPTH);
+    }
+    // A call that was written as JSON in a JSON text.
+    if let Some(Value::String(inner)) = &whole
+        && let Some(value) = super::as_json(inner.trim())
+        && let Some(called) = called_by(&value, tools, MAX_DEPTH)
+    {
+        return Some(called);
     }
     let Unmarked { plain, last, is_whole } = unmarked(text);
     if let Some(CodeBlock { language, code }) = last {
@@ -223,7 +231,11 @@ fn tag(text: &str, at: usize, head: &str, tools: &CallableTools<'_>) -> Option<u
     if closing.is_some() {
         // Its opening one is a special token that the server left out.
         let before = text.get(..at)?.trim_end();
-        let is_end = is_of_calls && rest.starts_with('>') && before.ends_with(['}', ']', ')', '>', BLOCK]);
+        let is_behind_part = || {
+            has(call_form::TAGS_OF_PARTS, &word) && call_form::PARTS_OF_CALL.iter().any(|part| before.ends_with(part))
+        };
+        let is_end = is_of_calls && before.ends_with(['}', ']', ')', '>', BLOCK]) || is_behind_part();
+        let is_end = is_end && rest.starts_with('>');
         return is_end.then_some(whole.saturating_add(1));
     }
     if let Some(value) = rest.strip_prefix('=') {
@@ -429,6 +441,7 @@ fn is_call_line(line: &str, tools: &CallableTools<'_>) -> bool {
     let inner = inner.strip_prefix("call:").unwrap_or(inner);
     let Some(at) = inner.find(['(', '{']) else { return false };
     let (name, input) = inner.split_at(at);
+    let name = name.strip_suffix(".call").unwrap_or(name);
     // `look (7 found)` is prose.
     if !tools.has(name) || input.starts_with('(') && name.ends_with(' ') {
         return false;
@@ -534,6 +547,13 @@ mod tests {
         "default_api.lookup(order_id='A-1')",
         "lookup(\n  order_id=\"A-1\"\n)",
         "lookup()",
+        "lookup.call(order_id=\"A-1\")",
+        "<call_record tool=\"lookup\"><parameter name=\"x\">1</parameter></call_record>",
+        "<call:default_api:lookup{x:1}/>",
+        "<|open|>toolscall tool=\"lookup\" index=\"1\"<|sep|><|open|>argument key=\"x\"<|sep|>1",
+        "to=lookup<|channel|>commentary json<|message|>{\"x\": 1}",
+        "<longcat_arg_key>x</longcat_arg_key>\n<longcat_arg_value>1</longcat_arg_value>",
+        "A-1\n</parameter>\n</invoke>",
     ];
 
     #[test]
@@ -546,6 +566,7 @@ mod tests {
         }
         assert!(found("```python\nlookup(order_id=\"A-1\")\n```").is_some());
         assert!(found("`lookup(order_id=\"A-1\")`").is_some());
+        assert!(found(&json!("{\"name\": \"lookup\", \"arguments\": {\"x\": 1}}").to_string()).is_some());
     }
 
     #[test]
@@ -579,6 +600,8 @@ mod tests {
             "<table><tr><td>A-1</td></tr></table>",
             "<search>\n<title>Found</title>\n</search>",
             "It costs 5 `coins and <b>more</b>",
+            "\"{\\\"state\\\": \\\"sent\\\"}\"",
+            "<config><function>f</function><parameter>x</parameter></config>",
             "",
             "`",
             "```",

@@ -23,6 +23,9 @@ pub const TAG_ENDS: &[&str] = &[
     "usemcptool",
     "toolcode",
     "executetool",
+    "callrecord",
+    "argkey",
+    "argvalue",
     // What a model writes in place of a result is made up, and so is what it says of it.
     "toolresponse",
     "toolresponses",
@@ -42,6 +45,12 @@ pub const TAGS_ALONE: &[&str] = &["argkey"];
 /// Tags that are a call with the attribute `name`, whatever it says.
 pub const TAGS_WITH_NAME: &[&str] = &["invoke"];
 
+/// Tags whose end, right behind the end of one of [`PARTS_OF_CALL`], is a call: the server left the beginning out.
+pub const TAGS_OF_PARTS: &[&str] = &["invoke", "function"];
+
+/// The ends of the last part of a call in such a tag.
+pub const PARTS_OF_CALL: &[&str] = &["</parameter>"];
+
 /// Tags that are a call with the name of a tool, as the attribute `name` or as text.
 pub const TAGS_OF_TOOL: &[&str] = &["function", "tool", "call", "action", "toolname", "functionname"];
 
@@ -49,8 +58,17 @@ pub const TAGS_OF_TOOL: &[&str] = &["function", "tool", "call", "action", "tooln
 pub const BRACKETS: &[&str] = &["toolcalls", "toolcall", "toolrequest", "functioncall", "functioncalls", "tooluse"];
 
 /// Texts that occur in calls alone.
-pub const TEXTS: &[&str] =
-    &["to=functions.", "commentary to=", "functools[{", "functools [{", "multi_tool_use.parallel"];
+pub const TEXTS: &[&str] = &[
+    "to=functions.",
+    "commentary to=",
+    "<|channel|>commentary json",
+    "<|open|>toolscall",
+    "<|open|>argument",
+    "functools[{",
+    "functools [{",
+    "<call:",
+    "multi_tool_use.parallel",
+];
 
 /// The languages of code blocks that are calls.
 pub const FENCES: &[&str] = &["toolcall", "toolcalls", "toolcode", "tooluse", "functioncall", "functioncalls"];
