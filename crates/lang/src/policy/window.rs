@@ -37,7 +37,7 @@ const CODES: [&str; 7] = [
 /// What servers say of a request that is longer than the model's window, as of November 2026: in lower case, without
 /// quotation marks. `{window}` and `{prompt}` are numbers of tokens, and `*` is anything that is not long. The ones with
 /// numbers come first.
-const SENTENCES: [&str; 85] = [
+const SENTENCES: [&str; 92] = [
     // Anthropic, Bedrock, Vertex; Fireworks; Ollama; GLM.
     "prompt is too long: {prompt} tokens > {window}",
     "prompt is too long: {prompt}, model maximum context length: {window}",
@@ -134,6 +134,14 @@ const SENTENCES: [&str; 85] = [
     "request {prompt} tokens) exceeds the available context size {window}",
     "prompt has {prompt} tokens, but the configured context size is {window}",
     "input and maximum output tokens {prompt} exceeded this model context window limit {window}",
+    "context size has been exceeded",
+    "exceed n_ctx",
+    // Gateways, and others.
+    "{prompt} tokens exceed the maximum of {window}",
+    "tokens ({prompt}) exceeds the model*maximum ({window})",
+    "context window is full",
+    "token length exceed",
+    "max_prompt_tokens exceeded",
 ];
 
 /// What is beside such a sentence, or beside a code of one.
@@ -430,6 +438,13 @@ mod tests {
             Some(15_857),
         ),
         ("Cannot truncate prompt with n_keep (5000) >= n_ctx (4096)", Some(4_096), Some(5_000)),
+        ("Context size has been exceeded.", None, None),
+        ("prompt tokens (9000) + max tokens exceed n_ctx", None, None),
+        ("The context window is full. Please reduce the input size.", None, None),
+        ("total message token length exceed model limit", None, None),
+        ("Requested 9000 tokens exceed the maximum of 8192", Some(8_192), Some(9_000)),
+        ("The total number of tokens (9000) exceeds the model's maximum (8192)", Some(8_192), Some(9_000)),
+        ("max_prompt_tokens exceeded", None, None),
         // SGLang, Together, DeepInfra, TGI, Cloudflare.
         ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", Some(4_096), Some(5_000)),
         (
