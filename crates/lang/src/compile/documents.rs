@@ -173,6 +173,8 @@ pub(super) fn schema(name: &str, project: &Project, outside: &OutsideFiles) -> O
 /// The most entries of a list whose members are looked at, the most members of an object, and how deep.
 const MAX_ENTRIES: usize = 1_000;
 const MAX_MEMBERS: usize = 200;
+/// The most columns of a CSV file whose names and types are known before a run.
+const MAX_COLUMNS: usize = 2_000;
 const MAX_DEPTH: usize = 6;
 
 /// What is known of a document before a run: the schema of its value, or why it has none.
@@ -188,7 +190,7 @@ pub fn known(file: &str, text: &str, form: Option<&TableForm>) -> Result<Value, 
         FileValue::List(rows) => rows.get(0),
         FileValue::Value(rows) => rows.value.get(0).cloned(),
     };
-    let Some(Value::Object(first)) = first else {
+    let Some(first) = first.as_ref().and_then(Value::as_object).filter(|first| first.len() <= MAX_COLUMNS) else {
         return Ok(json!({ "type": "array", "items": { "type": "object" } }));
     };
     let columns: BTreeMap<&String, Value> = first.keys().map(|column| (column, cell_schema(column, form))).collect();
@@ -292,5 +294,15 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"lot": ValueKind::Number.schema(), "mixed": {"type": "array"},
             "stores": {"type": "array", "items": store}}});
         assert_eq!(known("recall.json", text, None), Ok(schema));
+    }
+
+    #[test]
+    fn the_columns_of_a_very_wide_file_are_not_looked_at_before_a_run() {
+        let of = |columns: usize| {
+            let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+            known("d.csv", &format!("{}\n{}\n", names.join(","), ",".repeat(columns - 1)), None).unwrap()
+        };
+        assert_eq!(of(2_000)["items"]["properties"].as_object().unwrap().len(), 2_000);
+        assert_eq!(of(2_001), json!({"type": "array", "items": {"type": "object"}}));
     }
 }
