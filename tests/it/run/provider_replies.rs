@@ -154,11 +154,97 @@ fn an_anthropic_reply_without_an_end_is_asked_for_again_and_a_local_server_may_n
         json!({ "type": "message", "content": [{ "type": "text", "text": "The refund is" }], "stop_reason": null });
     let played = Played::new("anthropic", "tool_calls", vec![Answer::json(&part), Answer::anthropic(DONE)]);
     assert_eq!((&played.run()["result"]["answer"], played.asked()), (&json!(DONE), 2));
-    for whole in
-        [json!({ "message": { "content": DONE } }), json!({ "message": { "content": DONE }, "finish_reason": null })]
-    {
-        let played = Played::new("openai", "tool_calls", vec![Answer::json(&json!({ "choices": [whole] }))]);
-        assert_eq!((&played.run()["result"]["answer"], played.asked()), (&json!(DONE), 1));
+    let unsaid = |text: &str| json!({ "message": { "content": text }, "finish_reason": null });
+    let usage = json!({ "prompt_tokens": 10, "completion_tokens": 5 });
+    for answers in [
+        vec![json!({ "choices": [{ "message": { "content": DONE } }] })],
+        vec![json!({ "choices": [unsaid(DONE)], "usage": usage })],
+        // What a gateway put together of a broken stream counts nothing.
+        vec![json!({ "choices": [unsaid("The refund is")] }), json!({ "choices": [unsaid(DONE)], "usage": usage })],
+    ] {
+        let played = Played::new("openai", "tool_calls", answers.iter().map(Answer::json).collect());
+        assert_eq!((&played.run()["result"]["answer"], played.asked()), (&json!(DONE), answers.len()));
+    }
+}
+
+#[test]
+fn a_call_that_may_be_cut_off_is_neither_made_nor_the_answer() {
+    let said = |provider: &str, name: &str, input: &Value| match provider {
+        "anthropic" => json!({ "content": [{ "type": "tool_use", "id": "a", "name": "lookup", "input": { "x": 1 } },
+            { "type": "tool_use", "id": "b", "name": name, "input": input }], "stop_reason": "max_tokens" }),
+        "gemini" => json!({ "candidates": [{ "finishReason": "MAX_TOKENS", "content": { "parts": [
+            { "functionCall": { "name": "lookup", "args": { "x": 1 } } },
+            { "functionCall": { "name": name, "args": input } }] } }] }),
+        _ => json!({ "status": "completed", "output": [{ "type": "function_call", "status": "incomplete",
+            "call_id": "a", "name": name, "arguments": input.to_string() }] }),
+    };
+    for (provider, stop) in [("anthropic", "end_turn"), ("gemini", "STOP"), ("openai-responses", "completed")] {
+        for (name, input) in [
+            ("lookup", json!({})),
+            ("lookup", json!({ "x": 2 })),
+            ("__complete__", json!({ "answer": "The refund is" })),
+        ] {
+            let reply = said(provider, name, &input);
+            let end = whole(provider, DONE, stop);
+            let played = Played::new(provider, "tool_calls", vec![Answer::json(&reply), end]);
+            let result = played.run();
+            assert_eq!(
+                (&result["result"]["answer"], played.asked()),
+                (&json!(DONE), 2),
+                "{provider} {name}: {result:#}"
+            );
+            assert_eq!(played.looked(), Vec::<String>::new(), "{provider} {name} {input}");
+            assert!(result["trace"].to_string().contains("cut off in the middle of a tool call"), "{result:#}");
+        }
+    }
+    let cut = said("gemini", "lookup", &json!({})).to_string();
+    let answers = vec![Answer::events([cut]), Answer::events(streamed("gemini", &[DONE]))];
+    let played = Played::new("gemini", "tool_calls", answers);
+    let last = played.run_streamed();
+    assert_eq!((&last["result"]["answer"], played.looked()), (&json!(DONE), vec![]), "{last:#}");
+}
+
+#[test]
+fn a_stream_that_breaks_behind_a_reason_that_was_not_the_last_is_asked_for_again() {
+    let piece = |provider: &str, text: &str| match provider {
+        "openai" => json!({ "choices": [{ "delta": { "content": text }, "finish_reason": "stop" }] }).to_string(),
+        _ => json!({ "candidates": [{ "content": { "parts": [{ "text": text }] }, "finishReason": "STOP" }] })
+            .to_string(),
+    };
+    for provider in ["openai", "gemini"] {
+        let [half, rest] = ["The order ", "is on its way."].map(|text| piece(provider, text));
+        let broken = Answer::events([piece(provider, "The refund "), piece(provider, "is")]).cut();
+        let played = Played::new(provider, "tool_calls", vec![broken, Answer::events([half, rest])]);
+        let last = played.run_streamed();
+        assert_eq!((&last["result"]["answer"], played.asked()), (&json!(DONE), 2), "{provider}: {last:#}");
+    }
+}
+
+#[test]
+fn a_call_that_a_reply_has_twice_is_made_once() {
+    let function = json!({ "name": "lookup", "arguments": "{\"x\":1}" });
+    let call =
+        json!({ "type": "function_call", "id": "f", "call_id": "a", "name": "lookup", "arguments": "{\"x\":1}" });
+    let block = json!({ "type": "tool_use", "id": "a", "name": "lookup", "input": { "x": 1 } });
+    let part = json!({ "functionCall": { "id": "a", "name": "lookup", "args": { "x": 1 } } });
+    let native = json!({ "id": "a", "function": function });
+    for (provider, twice, stop) in [
+        (
+            "openai",
+            json!({ "choices": [{ "message": { "tool_calls": [native, native] }, "finish_reason": "tool_calls" }] }),
+            "stop",
+        ),
+        ("anthropic", json!({ "content": [block, block], "stop_reason": "tool_use" }), "end_turn"),
+        ("gemini", json!({ "candidates": [{ "content": { "parts": [part, part] }, "finishReason": "STOP" }] }), "STOP"),
+        ("openai-responses", json!({ "status": "completed", "output": [call, call] }), "completed"),
+    ] {
+        let played = Played::new(provider, "tool_calls", vec![Answer::json(&twice), whole(provider, DONE, stop)]);
+        let result = played.run();
+        assert_eq!(
+            (&result["result"]["answer"], played.looked()),
+            (&json!(DONE), vec!["/look?x=1".to_owned()]),
+            "{provider}: {result:#}"
+        );
     }
 }
 

@@ -206,14 +206,17 @@ fn reasoning_beside_the_completion_is_output_and_a_cache_is_never_more_than_the_
         json!({ "input_tokens": 1_000, "output_tokens": output, "total_tokens": total,
             "output_tokens_details": { "reasoning_tokens": 500 }, "input_tokens_details": { "cached_tokens": 4_000 } })
     };
-    let gemini = json!({ "promptTokenCount": 1_000, "candidatesTokenCount": 10, "thoughtsTokenCount": 500,
-        "totalTokenCount": 1_510, "cachedContentTokenCount": 4_000 });
+    let gemini = |output: u64| {
+        json!({ "promptTokenCount": 1_000, "candidatesTokenCount": output, "thoughtsTokenCount": 500,
+        "totalTokenCount": 1_510, "cachedContentTokenCount": 4_000 })
+    };
     for (provider, usage) in [
         ("openai", openai(10, 1_510)),
         ("openai", openai(510, 1_510)),
         ("openai-responses", responses(10, 1_510)),
         ("openai-responses", responses(510, 1_510)),
-        ("gemini", gemini),
+        ("gemini", gemini(10)),
+        ("gemini", gemini(510)),
     ] {
         let result = Played::with(provider, "tool_calls", vec![whole(provider, Some("ok"), &usage)], &json!({})).run();
         assert_eq!(tokens(&result), (1_000, 510, false), "{provider} {usage}: {result:#}");

@@ -5,6 +5,7 @@
 //! [`ask`] is the only place that tries again.
 
 mod anthropic;
+mod compact_json;
 mod constraint;
 mod content_refusal;
 mod credentials;
@@ -23,6 +24,7 @@ mod reasoning;
 pub mod recording;
 mod refused_fields;
 mod reply;
+mod reply_progress;
 mod responses;
 mod script;
 mod settings;
@@ -62,7 +64,7 @@ use reasoning::{lacks_reasoning, returned, without_reasoning};
 use refused_fields::RequestField;
 pub use reply::PartialReply;
 use reply::{AttemptReply, StreamedReply, garbage};
-use sse::StreamState;
+use reply_progress::StreamState;
 use wire::RequestForm;
 
 pub(in crate::drive) use embedded::DynModel;
@@ -447,7 +449,7 @@ impl ModelClient {
         let mut pieces = StreamedReply::default();
         let mut first_ms = None;
         let read = endpoint.events(begun, response, ask.timeouts.stall, |data| {
-            let before = (pieces.has_stopped(), pieces.written());
+            let before = pieces.progress();
             let is_over = take_event(self.form.protocol, peer, &mut pieces, data)?;
             if first_ms.is_none() && pieces.written() > 0 {
                 first_ms = Some(clock::elapsed_ms(asked_at));
@@ -456,11 +458,7 @@ impl ModelClient {
                 let (text, written) = (pieces.text_so_far(is_turn), pieces.written());
                 partial(PartialReply { text, written, output_tokens: pieces.output_tokens(), time_to_first_token_ms });
             }
-            Ok(match (pieces.has_stopped(), pieces.written()) {
-                _ if is_over => StreamState::Over,
-                now if now.0 && now != before => StreamState::Ended,
-                _ => StreamState::Open,
-            })
+            Ok(if is_over { StreamState::Over } else { pieces.progress().since(before) })
         });
         if let Err(failure) = read.await {
             return Err(AttemptFailure { usage: failure.usage.or(pieces.usage()), ..failure });

@@ -84,6 +84,24 @@ impl ReasoningParts {
         self.growing = None;
     }
 
+    /// Drops the parts of calls that are dropped, and moves the others. `dropped`: for each call whether it is.
+    pub(super) fn drop_calls(&mut self, dropped: &[bool]) {
+        self.close();
+        let mut kept = 0;
+        let place = |is_dropped: &bool| {
+            let place = (!is_dropped).then(|| behind_call(kept));
+            kept += usize::from(!is_dropped);
+            place
+        };
+        let places: Vec<Option<usize>> = dropped.iter().map(place).collect();
+        self.parts.retain_mut(|part| {
+            let call = part.at.checked_sub(behind_call(0));
+            let place = call.and_then(|call| places.get(call).copied()).unwrap_or(Some(part.at));
+            part.at = place.unwrap_or(part.at);
+            place.is_some()
+        });
+    }
+
     fn close(&mut self) {
         if let Some(GrowingPart { at, members, .. }) = self.growing.take()
             // What was read as JSON can be written as JSON.

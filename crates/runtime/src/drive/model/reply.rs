@@ -1,17 +1,20 @@
 //! Replies: an answer read whole, or put together from the pieces of a stream.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::ModelClient;
+use super::compact_json::compact;
 use super::constraint::TURN;
 use super::content_refusal::RefusalWords;
 use super::failure::{AttemptFailure, Peer, saturated};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
+use super::reply_progress::ReplyProgress;
 use super::responses::items::OutputItems;
 use super::stop_reason::{StopReason, StopReasons};
 use super::surrogate_halves::{self, HalfJoiner};
 use super::usage_fields::CountedTokens;
 use loopctl_engine::event::{Finish, ModelFaultCode, Reasoning, SaidCall, Tokens};
+use loopctl_lang::policy::characters::is_hidden;
 
 /// The reply of a model to one attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,7 +62,7 @@ impl AttemptReply {
     ///
     /// # Errors
     /// When it was refused. The failure has the reply.
-    pub(super) fn unless_refused(self, model: &ModelClient) -> Result<Self, AttemptFailure> {
+    pub(super) fn unless_refused(mut self, model: &ModelClient) -> Result<Self, AttemptFailure> {
         if self.finish != Finish::Filtered {
             return Ok(self);
         }
@@ -70,6 +73,8 @@ impl AttemptReply {
         }
         let failure = AttemptFailure::lasting(ModelFaultCode::ModelRefused, message);
         let written = Some(saturated(self.written()));
+        // What came of a reply that was withheld is not carried out, and is no answer.
+        self.calls.clear();
         Err(AttemptFailure { usage: self.usage, written, reply: Some(Box::new(self)), ..failure })
     }
 
@@ -78,10 +83,13 @@ impl AttemptReply {
     ///
     /// # Errors
     /// When the reply is empty, and the provider gives no reason for it. The failure has the reply.
-    pub(super) fn unless_empty(self, model: &ModelClient) -> Result<Self, AttemptFailure> {
-        if self.finish != Finish::Stop || !self.text.trim().is_empty() || !self.calls.is_empty() {
+    pub(super) fn unless_empty(mut self, model: &ModelClient) -> Result<Self, AttemptFailure> {
+        // Nobody sees a text of such characters alone.
+        let says_nothing = self.text.chars().all(|letter| letter.is_whitespace() || is_hidden(letter));
+        if self.finish != Finish::Stop || !says_nothing || !self.calls.is_empty() {
             return Ok(self);
         }
+        self.text.clear();
         let but = if self.reasoning.is_some() { " but for its reasoning" } else { "" };
         let failure = AttemptFailure::protocol(format!("the reply of the model {:?} is empty{but}", model.facts.name));
         let written = Some(saturated(self.written()));
@@ -126,8 +134,10 @@ pub(super) fn garbage(peer: &Peer, kind: Option<&str>, unread: UnreadableReply) 
     AttemptFailure::protocol(format!("the answer of {}{kind} is no reply of a model: {what}", peer.name))
 }
 
-/// The bytes of the shortest text that, said twice in two pieces, is taken for one.
-const SAID_AGAIN: usize = 8;
+/// The bytes of the shortest text that, said twice in two pieces, is taken for one: a model hardly writes so much twice.
+const SAID_AGAIN: usize = 32;
+/// The same for a piece that comes with the reason to stop: that is where some servers say all of it once more.
+const SAID_AGAIN_AT_END: usize = 8;
 
 /// What has come of a stream.
 #[derive(Debug, Default)]
@@ -148,8 +158,15 @@ pub(super) struct StreamedReply {
     calls: Vec<(u64, SaidCall)>,
     /// The position of the last call with each index: a server may send very many.
     places: HashMap<u64, usize>,
+    /// The position of the last call that began with each id.
+    named: HashMap<String, usize>,
     /// The bytes of the calls.
     called: usize,
+    /// Whether the input of the last call came as JSON that its server had read, and nothing followed it: where such a
+    /// reply was cut off, nobody sees whether that input is whole.
+    ends_in_read_call: bool,
+    /// What came in choices that nobody asked for: some servers put the calls of a reply there.
+    beside: Option<Box<StreamedReply>>,
     /// The bytes of calls and reasoning that come again as a whole.
     announced: usize,
     /// The reasoning.
@@ -171,6 +188,7 @@ pub(super) struct StreamedReply {
 impl StreamedReply {
     /// Adds a text.
     pub(super) fn add(&mut self, text: &str) {
+        self.ends_in_read_call &= text.is_empty();
         if self.has_halves {
             self.joiner.add(&mut self.text, text);
         } else {
@@ -185,7 +203,8 @@ impl StreamedReply {
         }
         let again = std::mem::take(&mut self.again);
         self.add(&again);
-        if piece == self.text && (self.pieces > 1 || piece.len() >= SAID_AGAIN) {
+        let is_at_end = self.has_stopped() && (self.pieces > 1 || piece.len() >= SAID_AGAIN_AT_END);
+        if piece == self.text && (is_at_end || piece.len() >= SAID_AGAIN) {
             piece.clone_into(&mut self.again);
         } else {
             self.add(piece);
@@ -206,6 +225,7 @@ impl StreamedReply {
         self.joiner = HalfJoiner::default();
         self.calls.clear();
         self.places.clear();
+        self.named.clear();
         self.reasoning = ReasoningParts::default();
         self.refused = false;
         self.refusal = RefusalWords::default();
@@ -229,14 +249,28 @@ impl StreamedReply {
     /// The bytes that the model has written so far: text, calls and reasoning that can be read.
     pub(super) fn written(&self) -> usize {
         let beside = self.called.saturating_add(self.reasoning.written());
-        self.text.len().max(self.shown.len()).saturating_add(beside.max(self.announced))
+        let written = self.text.len().max(self.shown.len()).saturating_add(beside.max(self.announced));
+        self.beside.as_ref().map_or(written, |beside| written.saturating_add(beside.written()))
+    }
+
+    /// How much of it has come.
+    pub(super) fn progress(&self) -> ReplyProgress {
+        ReplyProgress { has_stopped: self.has_stopped(), written: self.written() }
+    }
+
+    /// What came in choices that nobody asked for.
+    pub(super) fn beside(&mut self) -> &mut Self {
+        self.beside.get_or_insert_default()
     }
 
     /// Adds a piece of a call. Servers differ: an index may be missing, or the same for all calls; the
-    /// name may come once, in parts, or again with each piece; a piece without a name may have an id of its own.
+    /// name may come once, in parts, or again with each piece; a piece without a name may have the id of its call, or
+    /// one of its own.
     pub(super) fn add_call(&mut self, index: Option<u64>, piece: SaidCall) {
         self.called = self.called.saturating_add(piece.name.len()).saturating_add(piece.arguments.len());
+        self.ends_in_read_call = false;
         let place = match index {
+            _ if piece.name.is_empty() && self.is_of_known_call(index, &piece.id) => self.named.get(&piece.id).copied(),
             Some(index) => self.places.get(&index).copied(),
             None => self.calls.len().checked_sub(1),
         };
@@ -244,6 +278,9 @@ impl StreamedReply {
         let Some((_, call)) = known.filter(|(_, call)| !is_another_call(call, &piece, index.is_some())) else {
             let index = index.or_else(|| self.calls.last().map(|(index, _)| *index)).unwrap_or(0);
             self.places.insert(index, self.calls.len());
+            if !piece.id.is_empty() {
+                self.named.insert(piece.id.clone(), self.calls.len());
+            }
             self.calls.push((index, piece));
             return;
         };
@@ -257,6 +294,12 @@ impl StreamedReply {
         if call.arguments != piece.arguments || !is_object(&piece.arguments) {
             call.arguments.push_str(&piece.arguments);
         }
+    }
+
+    /// Whether this is the id of a call that came under this index, or under any one where a piece has no index.
+    fn is_of_known_call(&self, index: Option<u64>, id: &str) -> bool {
+        let call = self.named.get(id).and_then(|place| self.calls.get(*place));
+        call.is_some_and(|(known, _)| index.is_none_or(|index| index == *known))
     }
 
     /// Takes in what was counted.
@@ -274,6 +317,17 @@ impl StreamedReply {
         self.called = self.called.saturating_add(call.name.len()).saturating_add(call.arguments.len());
         let place = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
         self.calls.push((place, call));
+        self.ends_in_read_call = false;
+    }
+
+    /// The last call has an input that its server had read as JSON.
+    pub(super) fn end_in_read_call(&mut self) {
+        self.ends_in_read_call = true;
+    }
+
+    /// Whether the reply says how much the model wrote, which is known at its end.
+    pub(super) fn is_counted(&self) -> bool {
+        self.output_tokens().is_some()
     }
 
     /// The position in the reply of the next piece of its reasoning.
@@ -335,7 +389,13 @@ impl StreamedReply {
     ///
     /// # Errors
     /// When it was broken off, or the stream was cut before its end.
-    pub(super) fn whole(self, peer: &Peer) -> Result<AttemptReply, AttemptFailure> {
+    pub(super) fn whole(mut self, peer: &Peer) -> Result<AttemptReply, AttemptFailure> {
+        self.take_calls_beside();
+        self.drop_calls_made_twice();
+        if self.is_cut_off() && self.ends_in_read_call {
+            // Nothing is called then.
+            self.calls.last_mut().into_iter().for_each(|(_, call)| call.arguments.clear());
+        }
         let usage = self.usage();
         // One that says how it ended was made to its end.
         let written = self.has_stopped().then(|| saturated(self.written()));
@@ -388,6 +448,35 @@ impl StreamedReply {
             response_model: self.response_model,
             time_to_first_token_ms: None,
         })
+    }
+}
+
+impl StreamedReply {
+    /// Takes the calls of a choice that nobody asked for, where that choice says that it calls and the first one has no
+    /// call.
+    fn take_calls_beside(&mut self) {
+        if let Some(beside) = self.beside.take().filter(|_| self.calls.is_empty() && !self.refused)
+            && beside.stopped == Some(StopReason::Calls)
+        {
+            self.calls = beside.calls;
+        }
+    }
+
+    /// Drops a call that has the id, name and input of an earlier one: it is that one, which a server wrote twice. Two
+    /// calls of one id with other inputs are two.
+    fn drop_calls_made_twice(&mut self) {
+        let mut ids = HashSet::new();
+        if self.calls.iter().all(|(_, call)| call.id.is_empty() || ids.insert(call.id.as_str())) {
+            return;
+        }
+        let mut seen = HashSet::new();
+        let is_again = |(_, call): &(u64, SaidCall)| {
+            !call.id.is_empty() && !seen.insert((call.id.clone(), call.name.clone(), compact(&call.arguments)))
+        };
+        let again: Vec<bool> = self.calls.iter().map(is_again).collect();
+        self.reasoning.drop_calls(&again);
+        let mut again = again.into_iter();
+        self.calls.retain(|_| again.next() != Some(true));
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::failure::AttemptFailure;
+use super::reply_progress::StreamState;
 
 /// How long more is waited for once the reply has ended: the usage may follow, and the end of the stream.
 const AFTER_END: Duration = Duration::from_secs(2);
@@ -33,17 +34,6 @@ pub(super) fn is_stream(head: &[u8], labelled: bool) -> Option<bool> {
     }
 }
 
-/// How far a reply is after an event of its stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StreamState {
-    /// More must follow.
-    Open,
-    /// The reply has ended, or has grown since: what may follow is not needed.
-    Ended,
-    /// Nothing follows.
-    Over,
-}
-
 /// Where the bytes of a stream come from.
 pub(super) trait PieceSource {
     /// The next piece; none at the end.
@@ -51,23 +41,26 @@ pub(super) trait PieceSource {
 }
 
 /// Reads a stream until `event` says that it is over, or it ends; once the reply has ended, for [`AFTER_END`] at most, and
-/// without caring how. Returns whether the stream is over, so that its connection can be used again.
+/// without caring how. One that may have ended is waited for as long as the source waits. Returns whether the stream is
+/// over, so that its connection can be used again.
 ///
 /// # Errors
-/// Those of the source and of `event`, unless the reply has ended.
+/// Those of the source, unless the reply has ended or may have, and those of `event`, unless it has ended.
 pub(super) async fn read_events(
     source: &mut impl PieceSource,
     event: impl FnMut(&[u8]) -> Result<StreamState, AttemptFailure>,
 ) -> Result<bool, AttemptFailure> {
-    let mut reader = EventReader { decoder: SseDecoder::default(), event, has_ended: false };
+    let mut reader = EventReader { decoder: SseDecoder::default(), event, reached: StreamState::Open };
     loop {
-        let has_ended = reader.has_ended;
+        let is_sure = reader.reached == StreamState::Ended;
         let next = reader.until_news(source);
-        let next = if has_ended { tokio::time::timeout(AFTER_END, next).await } else { Ok(next.await) };
+        let next = if is_sure { tokio::time::timeout(AFTER_END, next).await } else { Ok(next.await) };
         match next {
             Ok(Ok(StreamState::Over)) => return Ok(true),
-            Ok(Ok(StreamState::Open | StreamState::Ended)) => {}
-            Ok(Err(failure)) if !reader.has_ended => return Err(failure),
+            Ok(Ok(_)) => {}
+            Ok(Err(failure)) if !matches!(reader.reached, StreamState::Ended | StreamState::MayHaveEnded) => {
+                return Err(failure);
+            }
             Ok(Err(_)) | Err(_) => return Ok(false),
         }
     }
@@ -76,22 +69,28 @@ pub(super) async fn read_events(
 struct EventReader<E> {
     decoder: SseDecoder,
     event: E,
-    /// Whether the reply has ended.
-    has_ended: bool,
+    /// How far the reply is.
+    reached: StreamState,
 }
 
 impl<E: FnMut(&[u8]) -> Result<StreamState, AttemptFailure>> EventReader<E> {
-    /// Reads on until the reply ends, or grows behind its end, or the stream is over.
+    /// Reads on until the reply ends or may have ended, or grows behind its end, or the stream is over.
     async fn until_news(&mut self, source: &mut impl PieceSource) -> Result<StreamState, AttemptFailure> {
         loop {
             let piece = source.next().await?;
-            let Self { decoder, event, has_ended } = self;
+            let Self { decoder, event, reached } = self;
             let mut news = if piece.is_some() { StreamState::Open } else { StreamState::Over };
             let mut take = |data: &[u8]| {
                 if news != StreamState::Over || piece.is_none() {
-                    let state = event(data)?;
-                    *has_ended = *has_ended || state != StreamState::Open;
-                    news = if state == StreamState::Open { news } else { state };
+                    let state = event(data).inspect_err(|_| {
+                        if *reached == StreamState::MayHaveEnded {
+                            *reached = StreamState::Grown;
+                        }
+                    })?;
+                    if state != StreamState::Open {
+                        *reached = state;
+                        news = state;
+                    }
                 }
                 Ok::<(), AttemptFailure>(())
             };
@@ -195,8 +194,13 @@ impl SseDecoder {
     }
 }
 
-/// The value of a `data` line.
+/// The value of a `data` line, or of the line that llama.cpp writes an error in: `error: {"code": 400, ...}`.
 fn data_of(line: &[u8]) -> Option<&[u8]> {
+    if let Some(error) = line.strip_prefix(b"error:").map(<[u8]>::trim_ascii_start)
+        && error.starts_with(b"{")
+    {
+        return Some(error);
+    }
     let rest = line.strip_prefix(b"data")?;
     match rest.split_first() {
         None => Some(rest),

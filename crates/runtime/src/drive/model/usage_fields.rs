@@ -4,6 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use loopctl_engine::event::Tokens;
+use loopctl_lang::policy::window::BELIEVED;
 
 /// What a provider counted, as far as it says so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,6 +46,11 @@ impl CountedTokens {
     /// The tokens that the model wrote, its reasoning too.
     pub(super) fn written(&self) -> Option<u64> {
         let reasoning = self.reasoning.unwrap_or(0);
+        let whole = self.read().zip(self.output).and_then(|(read, output)| read.checked_add(output));
+        // Some servers count it in the output, and then the total shows it.
+        if self.reasoning_is_beside && whole.is_some() && whole == self.total {
+            return self.output;
+        }
         if self.reasoning_is_beside {
             return self.output.or(self.reasoning.map(|_| 0)).map(|output| output.saturating_add(reasoning));
         }
@@ -94,11 +100,12 @@ impl UsageFields {
         Self(usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default())
     }
 
-    /// The first count at these JSON pointers. Some servers write numbers with a fraction.
+    /// The first count at these JSON pointers that one reply may have. Some servers write numbers with a fraction.
     pub(super) fn count(&self, pointers: &[&str]) -> Option<u64> {
         pointers.iter().find_map(|pointer| {
             let number = self.0.pointer(pointer)?;
-            number.as_u64().or_else(|| format!("{:.0}", number.as_f64()?).parse().ok())
+            let count = number.as_u64().or_else(|| format!("{:.0}", number.as_f64()?).parse().ok());
+            count.filter(|count| count <= BELIEVED.end())
         })
     }
 }
@@ -146,6 +153,10 @@ mod tests {
         let read = ["/a", "/b", "/c", "/d", "/e", "/f/g", "/h/i"].map(|pointer| fields.count(&[pointer]));
         assert_eq!(read, [Some(7), Some(7), None, None, None, Some(3), None]);
         assert_eq!(fields.count(&["/e", "/c", "/f/g"]), Some(3));
+        let raw = RawValue::from_string(r#"{"a": 18446744073709551615, "b": 1e300, "c": 100000000}"#.to_owned());
+        let fields = UsageFields::read(raw.as_deref().ok());
+        let read = ["/a", "/b", "/c"].map(|pointer| fields.count(&[pointer]));
+        assert_eq!(read, [None, None, Some(100_000_000)]);
         assert_eq!(UsageFields::read(None).count(&["/a"]), None);
     }
 

@@ -118,6 +118,9 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
+    if answer.kind == "error" {
+        return Err(UnreadableReply::Failed(peer.error_object(body)));
+    }
     let mut whole = StreamedReply::default();
     whole.count(counted(answer.usage));
     whole.response_model = answer.model;
@@ -130,7 +133,10 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
         let block: AnthropicBlock<'_> = serde_json::from_str(raw.get())?;
         match block.kind.as_deref() {
             Some("text") => whole.add(block.text.as_deref().unwrap_or_default()),
-            Some("tool_use") => whole.add_whole_call(block.call()),
+            Some("tool_use") => {
+                whole.add_whole_call(block.call());
+                whole.end_in_read_call();
+            }
             _ if block.is_thinking() => {
                 whole.reasoning.end_paragraph();
                 whole.reasoning.read(block.thinking.as_deref().unwrap_or_default());
@@ -173,6 +179,7 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
             }
         }
         "message_stop" => pieces.ended = true,
+        "error" => return Err(UnreadableReply::Failed(peer.error_object(data))),
         _ => {}
     }
     Ok(pieces.ended)
@@ -187,7 +194,11 @@ fn block_start(pieces: &mut StreamedReply, index: Option<u64>, raw: Option<&RawV
         if call.arguments.trim() == "{}" {
             call.arguments.clear();
         }
+        let is_whole = !call.arguments.is_empty();
         pieces.add_call(index, call);
+        if is_whole {
+            pieces.end_in_read_call();
+        }
     } else if block.kind.as_deref() == Some("text") {
         pieces.add_piece(block.text.as_deref().unwrap_or_default());
     } else if block.is_thinking() {

@@ -110,6 +110,9 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     if !take(peer, &mut whole, body, true)? {
         return Err(UnreadableReply::Missing("candidates"));
     }
+    if !whole.has_stopped() {
+        whole.stop(StopReason::Broken("no reason: it has no finishReason".to_owned()));
+    }
     Ok(whole.in_one_answer(peer)?)
 }
 
@@ -165,20 +168,23 @@ fn add_ratings(reply: &mut StreamedReply, ratings: Option<&RawValue>) {
 }
 
 fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>, is_whole: bool) {
-    if part.thought == Some(true) {
-        reply.reasoning.read(part.text.as_deref().unwrap_or_default());
-        return;
-    }
     let is_call = part.function_call.is_some();
+    let is_thought = part.thought == Some(true);
     if let Some(call) = part.function_call {
         reply.add_whole_call(SaidCall {
             id: call.id.unwrap_or_default(),
             name: call.name.unwrap_or_default(),
             arguments: call.args.map_or_else(String::new, |args| args.get().to_owned()),
         });
+        reply.end_in_read_call();
     }
     let text = part.text.as_deref().unwrap_or_default();
-    if is_whole {
+    if is_thought {
+        reply.reasoning.read(text);
+        if !is_call {
+            return;
+        }
+    } else if is_whole {
         reply.add(text);
     } else {
         reply.add_piece(text);

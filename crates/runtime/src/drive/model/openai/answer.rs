@@ -48,11 +48,27 @@ struct OpenaiAnswer<'a> {
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    object: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     choices: Option<Vec<OpenaiChoice<'a>>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
     model: Option<&'a RawValue>,
+}
+
+impl<'a> OpenaiAnswer<'a> {
+    /// The error that it reports, as a member or as the whole, as vLLM, llama.cpp and gateways write it.
+    fn failed(&self, whole: &'a [u8]) -> Option<&'a [u8]> {
+        let is_empty = self.choices.as_ref().is_none_or(Vec::is_empty);
+        let is_error = || {
+            self.object.is_some_and(|object| object.get() == "\"error\"")
+                || self.message.is_some_and(|message| message.get().starts_with('"'))
+        };
+        self.error.map(|error| error.get().as_bytes()).or_else(|| (is_empty && is_error()).then_some(whole))
+    }
 }
 
 #[derive(Deserialize)]
@@ -64,13 +80,25 @@ struct OpenaiChoice<'a> {
     message: Option<Box<OpenaiContent<'a>>>,
     #[serde(borrow, default)]
     delta: Option<Box<OpenaiContent<'a>>>,
+    /// Null in a piece of a stream.
+    #[serde(borrow, default, deserialize_with = "written")]
+    finish_reason: Option<Option<Cow<'a, str>>>,
+    /// The word of the provider behind a gateway: OpenRouter's own one is `stop` for some of those that say more.
     #[serde(borrow, default)]
-    finish_reason: Option<Cow<'a, str>>,
+    native_finish_reason: Option<Cow<'a, str>>,
     /// Azure's filters, and whether each of them fired.
     #[serde(borrow, default)]
     content_filter_results: Option<&'a RawValue>,
+    /// Where Moonshot counts the tokens of a stream.
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
+}
+
+/// A member that is there, if only as null.
+fn written<'de: 'a, 'a, D: Deserializer<'de>>(member: D) -> Result<Option<Option<Cow<'a, str>>>, D::Error> {
+    Option::deserialize(member).map(Some)
 }
 
 impl OpenaiChoice<'_> {
@@ -140,6 +168,12 @@ struct OpenaiFunction<'a> {
 }
 
 impl OpenaiCall<'_> {
+    /// Whether its server gives the input as JSON that it has read, and not as the text of the model.
+    fn is_read(&self) -> bool {
+        let arguments = self.function.as_ref().and_then(|function| function.arguments);
+        arguments.is_some_and(|arguments| arguments.get().starts_with('{'))
+    }
+
     fn call(self) -> SaidCall {
         let OpenaiFunction { name, arguments } = self.function.unwrap_or_default();
         let arguments = arguments.map_or("null", RawValue::get);
@@ -187,12 +221,21 @@ impl<'de> Visitor<'de> for TextVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<String, A::Error> {
         #[derive(Deserialize)]
         struct TextPart {
+            #[serde(default, rename = "type")]
+            kind: Option<String>,
             #[serde(default)]
             text: Option<String>,
         }
         let mut whole = String::new();
-        while let Some(part) = parts.next_element::<TextPart>()? {
-            whole.push_str(part.text.as_deref().unwrap_or_default());
+        while let Some(TextPart { kind, text }) = parts.next_element::<TextPart>()? {
+            match kind.as_deref() {
+                // A call that would be lost, while the text beside it became the answer.
+                Some(kind @ ("tool_use" | "tool_call" | "function_call")) => {
+                    return Err(serde::de::Error::custom(format_args!("its content has a part of the type {kind}")));
+                }
+                Some("reasoning" | "reasoning_text" | "thinking") => {}
+                _ => whole.push_str(text.as_deref().unwrap_or_default()),
+            }
         }
         Ok(whole)
     }
@@ -201,8 +244,8 @@ impl<'de> Visitor<'de> for TextVisitor {
 /// Reads a whole answer.
 pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
     let answer: OpenaiAnswer<'_> = from_bytes(body)?;
-    if let Some(error) = answer.error {
-        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
+    if let Some(error) = answer.failed(body) {
+        return Err(UnreadableReply::Failed(peer.error_object(error)));
     }
     let mut whole = StreamedReply::default();
     whole.count(tokens(answer.usage));
@@ -210,8 +253,17 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     let mut choices = answer.choices.unwrap_or_default();
     // Others are of somebody who asked for several.
     let first = choices.iter().position(OpenaiChoice::is_first).unwrap_or_default();
-    let choice = choices.drain(..).nth(first).ok_or(UnreadableReply::Missing("choices"))?;
+    if first >= choices.len() {
+        return Err(UnreadableReply::Missing("choices"));
+    }
+    let choice = choices.remove(first);
     stop(peer, &mut whole, &choice)?;
+    let says_none = choice.finish_reason.as_ref().is_some_and(|word| word.as_deref().is_none_or(is_blank));
+    // Ollama has written null for whole replies, and counts them. A gateway that put a broken stream together counts nothing.
+    if says_none && !whole.is_counted() {
+        whole.stop(StopReason::Broken("no reason: its finish_reason is empty, and it counts no tokens".to_owned()));
+    }
+    choices.into_iter().for_each(|other| take_beside(&mut whole, other));
     let mut content = choice.message.ok_or(UnreadableReply::Missing("message"))?;
     // What is beside a refusal is no answer, as in a stream.
     if !content.refusal.0.is_empty() {
@@ -222,8 +274,11 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     content.reasoning().add_to(&mut whole.reasoning);
     whole.add(&content.content.0);
     for call in content.take_calls() {
-        let extra = call.extra_content;
+        let (extra, is_read) = (call.extra_content, call.is_read());
         whole.add_whole_call(call.call());
+        if is_read {
+            whole.end_in_read_call();
+        }
         if let Some(extra) = extra {
             let place = whole.place();
             whole.reasoning.add(place, extra);
@@ -236,14 +291,18 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
 pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
     let answer: OpenaiAnswer<'_> = from_bytes(data)?;
     pieces.count(tokens(answer.usage));
-    if let Some(error) = answer.error {
-        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
+    if let Some(error) = answer.failed(data) {
+        return Err(UnreadableReply::Failed(peer.error_object(error)));
     }
     if pieces.response_model.is_none() {
         pieces.response_model = name(answer.model);
     }
     // The event with the usage has no choice.
-    for choice in answer.choices.unwrap_or_default().into_iter().filter(OpenaiChoice::is_first) {
+    for choice in answer.choices.unwrap_or_default() {
+        if !choice.is_first() {
+            take_beside(pieces, choice);
+            continue;
+        }
         stop(peer, pieces, &choice)?;
         if let Some(delta) = choice.delta {
             take_delta(pieces, *delta);
@@ -255,6 +314,20 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
     Ok(false)
 }
 
+/// Takes in the calls of a choice that nobody asked for: GitHub Copilot puts those of some models there.
+fn take_beside(pieces: &mut StreamedReply, choice: OpenaiChoice<'_>) {
+    let mut calls = Vec::new();
+    for mut content in [choice.message, choice.delta].into_iter().flatten() {
+        calls.append(&mut content.take_calls());
+    }
+    let reason = StopReason::of(choice.finish_reason.flatten().as_deref().unwrap_or_default(), REASONS);
+    if !calls.is_empty() || reason == Some(StopReason::Calls) {
+        let beside = pieces.beside();
+        calls.into_iter().for_each(|call| beside.add_call(call.index, call.call()));
+        reason.into_iter().for_each(|reason| beside.stop(reason));
+    }
+}
+
 fn take_delta(pieces: &mut StreamedReply, mut content: OpenaiContent<'_>) {
     content.reasoning().grow(&mut pieces.reasoning);
     pieces.add_piece(&content.content.0);
@@ -263,8 +336,11 @@ fn take_delta(pieces: &mut StreamedReply, mut content: OpenaiContent<'_>) {
         pieces.refused = true;
     }
     for call in content.take_calls() {
-        let extra = call.extra_content;
+        let (extra, is_read) = (call.extra_content, call.is_read());
         pieces.add_call(call.index, call.call());
+        if is_read {
+            pieces.end_in_read_call();
+        }
         if let Some(extra) = extra {
             let place = pieces.place();
             pieces.reasoning.add(place, extra);
@@ -291,6 +367,7 @@ fn take_message(pieces: &mut StreamedReply, mut message: OpenaiContent<'_>) {
 
 /// Takes in why the model stopped, and what failed at its server.
 fn stop(peer: &Peer, reply: &mut StreamedReply, choice: &OpenaiChoice<'_>) -> Result<(), UnreadableReply> {
+    reply.count(tokens(choice.usage));
     if let Some(error) = choice.error {
         let failure = peer.error_object(error.get().as_bytes());
         return Err(UnreadableReply::Failed(AttemptFailure { usage: reply.usage(), ..failure }));
@@ -299,10 +376,26 @@ fn stop(peer: &Peer, reply: &mut StreamedReply, choice: &OpenaiChoice<'_>) -> Re
     if let Some(filters) = filters {
         reply.refusal.add_fired(&filters);
     }
-    if let Some(word) = choice.finish_reason.as_deref() {
+    if let Some(Some(word)) = choice.finish_reason.as_ref() {
         reply.stop_with(word, REASONS);
     }
+    let native = choice.native_finish_reason.as_deref().unwrap_or_default();
+    match StopReason::of(native, REASONS) {
+        Some(StopReason::Length | StopReason::Filtered) => reply.stop_with(native, REASONS),
+        Some(StopReason::Broken(word)) if is_of_broken_reply(&word) => reply.stop(StopReason::Broken(word)),
+        _ => {}
+    }
     Ok(())
+}
+
+fn is_blank(word: &str) -> bool {
+    word.trim().is_empty()
+}
+
+/// Whether a provider's word that is in no table says that the reply was broken off.
+fn is_of_broken_reply(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    word.contains("error") || word.contains("malformed")
 }
 
 /// Counts as OpenAI writes them, and other servers: `prompt_cache_hit_tokens` is DeepSeek's, `cached_tokens` Kimi's;

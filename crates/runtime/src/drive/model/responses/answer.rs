@@ -1,10 +1,10 @@
 //! The answers of the Responses API, whole and in pieces.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::items::{ItemPlace, OutputItem, OutputItems};
+use super::items::{FINAL, ItemPlace, OutputItem, OutputItems, ReconciledItems};
 use crate::drive::model::failure::{AttemptFailure, Peer};
 use crate::drive::model::reasoning::{BEFORE_TEXT, BEHIND_TEXT};
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
@@ -18,17 +18,19 @@ use loopctl_engine::json::from_bytes;
 const STATUSES: &StopReasons = &[(&["completed"], StopReason::Stop), (&["incomplete"], StopReason::Length)];
 const INCOMPLETE_REASONS: &StopReasons = &[
     (&["content_filter", "content_filtered", "guardrail_intervened", "safety", "refusal"], StopReason::Filtered),
-    (&["max_output_tokens"], StopReason::Length),
+    (&["max_output_tokens", "max_tokens", "length"], StopReason::Length),
 ];
-
-/// The phase of the messages that are the answer.
-const FINAL: &str = "final_answer";
+/// The statuses of items that are not whole. `length` is of gateways; other words of theirs, and null, say nothing.
+const ITEM_STATUSES: &StopReasons =
+    &[(&["incomplete", "length", "max_output_tokens", "max_tokens"], StopReason::Length)];
+const UNFINISHED: &[&str] = &["in_progress", "queued", "searching", "failed", "cancelled"];
 
 /// A response: only what is needed of it.
 #[derive(Deserialize)]
 struct WholeResponse<'a> {
-    #[serde(default)]
-    status: Option<String>,
+    /// Of a whole answer it is never null.
+    #[serde(default, deserialize_with = "written")]
+    status: Option<Option<String>>,
     #[serde(default)]
     model: Option<String>,
     #[serde(borrow, default)]
@@ -42,6 +44,11 @@ struct WholeResponse<'a> {
     content_filters: Option<&'a RawValue>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
+}
+
+/// A member that is there, if only as null.
+fn written<'de, D: Deserializer<'de>>(member: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(member).map(Some)
 }
 
 #[derive(Deserialize)]
@@ -133,6 +140,9 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
             take_items(pieces, &items)?;
             let status = kind.strip_prefix("response.").filter(|status| *status != "done");
             ended(peer, pieces, response, status)?;
+            if items.has_lost_call && !pieces.is_cut_off() {
+                pieces.stop(StopReason::Broken("a call of which only the beginning came".to_owned()));
+            }
         }
         _ => {}
     }
@@ -159,14 +169,18 @@ fn end_text(pieces: &mut StreamedReply, place: ItemPlace, text: Option<&str>, is
 }
 
 /// Takes the items of a response in.
-fn take_items(whole: &mut StreamedReply, items: &[Box<RawValue>]) -> Result<(), UnreadableReply> {
-    let mut is_final = false;
-    for raw in items {
-        let item: OutputItem<'_> = serde_json::from_str(raw.get())?;
+fn take_items(whole: &mut StreamedReply, items: &ReconciledItems) -> Result<(), UnreadableReply> {
+    let read = items.items.iter().map(|raw| Ok((raw, serde_json::from_str::<OutputItem<'_>>(raw.get())?)));
+    let read = read.collect::<Result<Vec<_>, serde_json::Error>>()?;
+    // Where messages say that they are the answer, no other one is a part of it.
+    let is_final = read.iter().any(|(_, item)| item.is_final());
+    for (raw, mut item) in read {
+        if matches!(item.kind.as_str(), "message" | "function_call") {
+            take_item_status(whole, &mut item);
+        }
         match item.kind.as_str() {
-            "message" if item.is_commentary() => take_commentary(whole, &item.said())?,
+            "message" if item.is_commentary() || is_final && !item.is_final() => take_commentary(whole, &item.said())?,
             "message" => {
-                is_final = is_final || item.phase.as_deref() == Some(FINAL);
                 whole.add(&item.said());
                 whole.refused = whole.refused || item.content.iter().flatten().any(|part| part.refusal.is_some());
             }
@@ -186,6 +200,7 @@ fn take_items(whole: &mut StreamedReply, items: &[Box<RawValue>]) -> Result<(), 
                     whole.reasoning.add(place, raw);
                 }
             }
+            kind if item.is_foreign_call() => whole.stop(StopReason::Broken(format!("a call of the kind {kind}"))),
             _ => {}
         }
     }
@@ -193,6 +208,17 @@ fn take_items(whole: &mut StreamedReply, items: &[Box<RawValue>]) -> Result<(), 
         whole.reasoning.add(BEHIND_TEXT, &to_raw_value(FINAL)?);
     }
     Ok(())
+}
+
+/// Takes in what a message or a call says of its end. A call that is not whole is not made.
+fn take_item_status(whole: &mut StreamedReply, item: &mut OutputItem<'_>) {
+    let status = item.status.as_deref().unwrap_or_default().trim().to_ascii_lowercase();
+    if StopReason::of(&status, ITEM_STATUSES) == Some(StopReason::Length) {
+        whole.stop(StopReason::Length);
+        item.arguments.take_if(|_| item.kind == "function_call");
+    } else if UNFINISHED.contains(&status.as_str()) {
+        whole.stop(StopReason::Broken(format!("a {} whose status is {status}", item.kind)));
+    }
 }
 
 /// Takes in what the model says about its work: a thought, which goes back as the message that it was.
@@ -232,7 +258,11 @@ fn ended(
         whole.refusal.add_fired(&filter["content_filter_results"]);
     }
     let reason = response.incomplete_details.and_then(|details| details.reason).unwrap_or_default();
-    for status in [event, response.status.as_deref()].into_iter().flatten() {
+    let status = response.status.as_ref().map(|status| status.as_deref().unwrap_or_default().trim());
+    if event.is_none() && status == Some("") {
+        whole.stop(StopReason::Broken("no status: it is null".to_owned()));
+    }
+    for status in [event, status].into_iter().flatten() {
         match StopReason::of(status, STATUSES) {
             Some(StopReason::Length) if StopReason::of(&reason, INCOMPLETE_REASONS) == Some(StopReason::Filtered) => {
                 whole.stop_with(&reason, INCOMPLETE_REASONS);
@@ -240,6 +270,13 @@ fn ended(
             Some(StopReason::Broken(status)) => whole.stop(StopReason::Broken(format!("the status {status}"))),
             Some(stopped) => whole.stop(stopped),
             None => {}
+        }
+    }
+    // Some servers name what a reply lacks, and call it completed all the same.
+    if let Some(stopped @ (StopReason::Length | StopReason::Filtered)) = StopReason::of(&reason, INCOMPLETE_REASONS) {
+        match stopped {
+            StopReason::Filtered => whole.stop_with(&reason, INCOMPLETE_REASONS),
+            stopped => whole.stop(stopped),
         }
     }
     if whole.is_cut_off() && whole.place() == BEFORE_TEXT {

@@ -6,7 +6,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::drive::model::compact_json::compact;
 use crate::drive::model::surrogate_halves;
+
+/// The phase of the messages that are the answer.
+pub(super) const FINAL: &str = "final_answer";
 
 /// An item of the output: only what is needed of it.
 #[derive(Deserialize)]
@@ -15,6 +19,8 @@ pub(super) struct OutputItem<'a> {
     pub(super) kind: String,
     #[serde(default)]
     id: Option<String>,
+    #[serde(default)]
+    pub(super) status: Option<String>,
     #[serde(default)]
     pub(super) phase: Option<String>,
     #[serde(default)]
@@ -43,6 +49,17 @@ impl OutputItem<'_> {
     /// Whether it is a message in which the model says what it is about to do: no part of its answer.
     pub(super) fn is_commentary(&self) -> bool {
         self.kind == "message" && self.phase.as_deref() == Some("commentary")
+    }
+
+    /// Whether it is a message that says that it is the answer.
+    pub(super) fn is_final(&self) -> bool {
+        self.kind == "message" && self.phase.as_deref() == Some(FINAL)
+    }
+
+    /// Whether it is a call of a kind that nobody offers, which waits for an answer.
+    pub(super) fn is_foreign_call(&self) -> bool {
+        let kinds = ["custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"];
+        kinds.contains(&self.kind.as_str())
     }
 
     /// All that a message says.
@@ -155,7 +172,7 @@ impl OutputItems {
     ///
     /// # Errors
     /// When one is no item.
-    pub(super) fn reconciled(mut self, last: &[&RawValue]) -> Result<Vec<Box<RawValue>>, serde_json::Error> {
+    pub(super) fn reconciled(mut self, last: &[&RawValue]) -> Result<ReconciledItems, serde_json::Error> {
         let mut merged = MergedItems::default();
         if self.has_halves {
             let pieces = self.texts.iter_mut().chain(&mut self.arguments);
@@ -166,21 +183,19 @@ impl OutputItems {
             merged.take(&ItemPlace { index: Some(index), id: None }, (*json).to_owned())?;
         }
         merged.close_source();
-        for item in self.done {
-            merged.take(&item.place, item.json)?;
+        let mut arguments = ArrivedArguments::new(self.arguments, self.whole_arguments, &self.begun, &self.done)?;
+        for ArrivedItem { place, json } in self.done {
+            let arrived = if is_bare(&json)? { arguments.of(&place) } else { None };
+            merged.take(&place, with_arguments(json, arrived)?)?;
         }
         merged.close_source();
         for (text, json) in self.texts.into_iter().zip(texts) {
             merged.take(&text.place, json)?;
         }
         merged.close_source();
-        let mut arguments = ArrivedArguments::new(self.arguments, self.whole_arguments);
-        for begun in self.begun {
-            let json = match arguments.of(&begun.place) {
-                Some(text) => with_arguments(&begun.json, text)?,
-                None => begun.json,
-            };
-            merged.take(&begun.place, json)?;
+        for ArrivedItem { place, json } in self.begun {
+            let json = without_status(&with_arguments(json, arguments.of(&place))?)?;
+            merged.take_begun(place, json)?;
         }
         merged.in_order()
     }
@@ -205,15 +220,34 @@ fn add(texts: &mut Vec<ArrivedText>, piece: ArrivedText) {
     }
 }
 
+/// All items of a response.
+pub(super) struct ReconciledItems {
+    pub(super) items: Vec<Box<RawValue>>,
+    /// Whether one of them is a call that began, and of whose input nothing came.
+    pub(super) has_lost_call: bool,
+}
+
 /// The arguments of calls that came in pieces, by the ids and indices of the calls.
 struct ArrivedArguments {
+    /// The ids of the items that began or ended. Some gateways give each event an id of its own: then the index says
+    /// what a piece belongs to.
+    ids: HashSet<String>,
     by_id: HashMap<String, String>,
     by_index: HashMap<u64, String>,
 }
 
 impl ArrivedArguments {
-    fn new(pieces: Vec<ArrivedText>, whole: Vec<ArrivedText>) -> Self {
-        let mut known = Self { by_id: HashMap::new(), by_index: HashMap::new() };
+    fn new(
+        pieces: Vec<ArrivedText>,
+        whole: Vec<ArrivedText>,
+        begun: &[ArrivedItem],
+        done: &[ArrivedItem],
+    ) -> Result<Self, serde_json::Error> {
+        let mut known = Self { ids: HashSet::new(), by_id: HashMap::new(), by_index: HashMap::new() };
+        for ArrivedItem { place, json } in begun.iter().chain(done) {
+            let item: OutputItem<'_> = serde_json::from_str(json.get())?;
+            known.ids.extend([place.id.clone(), item.id].into_iter().flatten());
+        }
         for ArrivedText { place, text, .. } in pieces {
             if let Some(arguments) = known.at(place) {
                 arguments.push_str(&text);
@@ -224,14 +258,14 @@ impl ArrivedArguments {
                 *arguments = text;
             }
         }
-        known
+        Ok(known)
     }
 
     fn at(&mut self, place: ItemPlace) -> Option<&mut String> {
         match (place.id, place.index) {
-            (Some(id), _) => Some(self.by_id.entry(id).or_default()),
-            (None, Some(index)) => Some(self.by_index.entry(index).or_default()),
-            (None, None) => None,
+            (Some(id), index) if index.is_none() || self.ids.contains(&id) => Some(self.by_id.entry(id).or_default()),
+            (_, Some(index)) => Some(self.by_index.entry(index).or_default()),
+            (_, None) => None,
         }
     }
 
@@ -241,15 +275,33 @@ impl ArrivedArguments {
     }
 }
 
-/// A call that began, with the arguments that came for it.
-fn with_arguments(json: &RawValue, arguments: String) -> Result<Box<RawValue>, serde_json::Error> {
+/// A call with the arguments that came for it.
+fn with_arguments(json: Box<RawValue>, arguments: Option<String>) -> Result<Box<RawValue>, serde_json::Error> {
+    let Some(arguments) = arguments else { return Ok(json) };
     let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json.get())?;
     members.insert("arguments".to_owned(), arguments.into());
     to_raw_value(&members)
 }
 
-/// Items of several sources. Those of one source are all different; one of a later source is taken when no earlier one
-/// has it.
+/// A call that began, without the status that it had then.
+fn without_status(json: &RawValue) -> Result<Box<RawValue>, serde_json::Error> {
+    let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json.get())?;
+    members.shift_remove("status");
+    to_raw_value(&members)
+}
+
+/// What a call with an input is known by when its ids rotate.
+fn has_input(index: u64, name: &str) -> String {
+    format!("input at {index} {name}")
+}
+
+/// Whether an item is a call without arguments.
+fn is_bare(json: &RawValue) -> Result<bool, serde_json::Error> {
+    let item: OutputItem<'_> = serde_json::from_str(json.get())?;
+    Ok(item.kind == "function_call" && item.arguments.as_deref().is_none_or(str::is_empty))
+}
+
+/// Items of several sources. One of a later source is taken when no earlier one has it.
 #[derive(Default)]
 struct MergedItems {
     /// Each item by its place in the output, reasoning before what it is about.
@@ -262,7 +314,15 @@ struct MergedItems {
     texts: HashMap<u64, String>,
     new_texts: HashMap<u64, String>,
     /// Calls without arguments: another source may have them.
-    bare: Vec<(ItemPlace, Box<RawValue>)>,
+    bare: Vec<BareCall>,
+}
+
+/// A call without arguments.
+struct BareCall {
+    place: ItemPlace,
+    json: Box<RawValue>,
+    /// Whether only its beginning came.
+    is_begun: bool,
 }
 
 impl MergedItems {
@@ -272,24 +332,39 @@ impl MergedItems {
     }
 
     fn take(&mut self, place: &ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
-        let item: OutputItem<'_> = serde_json::from_str(json.get())?;
-        if item.kind == "function_call" && item.arguments.as_deref().is_none_or(str::is_empty) {
-            self.bare.push((place.clone(), json));
+        if is_bare(&json)? {
+            self.bare.push(BareCall { place: place.clone(), json, is_begun: false });
             return Ok(());
         }
-        self.add(place, json)
+        self.add(place, json).map(drop)
     }
 
-    fn add(&mut self, place: &ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
+    /// Takes a call that began. It is the one of its place and name that is known with its input, whatever its ids.
+    fn take_begun(&mut self, place: ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
         let item: OutputItem<'_> = serde_json::from_str(json.get())?;
-        let Some(keys) = self.keys(&item, place) else { return Ok(()) };
+        if let (Some(index), Some(name)) = (place.index, item.name.as_deref())
+            && self.known.contains(&has_input(index, name))
+        {
+            return Ok(());
+        }
+        if is_bare(&json)? {
+            self.bare.push(BareCall { place, json, is_begun: true });
+            return Ok(());
+        }
+        self.add(&place, json).map(drop)
+    }
+
+    /// Adds an item, unless it is known. Returns whether it is not.
+    fn add(&mut self, place: &ItemPlace, json: Box<RawValue>) -> Result<bool, serde_json::Error> {
+        let item: OutputItem<'_> = serde_json::from_str(json.get())?;
+        let Some(keys) = self.keys(&item, place) else { return Ok(false) };
         let is_known = keys.iter().any(|key| self.known.contains(key));
         self.new.extend(keys);
         if !is_known {
             let order = (place.index.unwrap_or(u64::MAX), item.kind != "reasoning", self.items.len());
             self.items.insert(order, json);
         }
-        Ok(())
+        Ok(!is_known)
     }
 
     /// What an item is known by; `None` for one that counts for nothing, or whose text is there already.
@@ -315,7 +390,13 @@ impl MergedItems {
                 let (name, arguments) = (item.name.as_deref()?, item.arguments.as_deref().unwrap_or_default());
                 keys.extend(item.call_id.as_ref().filter(|id| !id.is_empty()).map(|id| format!("call {id}")));
                 match place.index {
-                    Some(index) => keys.push(format!("at {index} {name} {arguments}")),
+                    Some(index) => {
+                        if !arguments.is_empty() {
+                            self.new.insert(has_input(index, name));
+                        }
+                        // A gateway may write one input in several ways.
+                        keys.push(format!("at {index} {name} {}", compact(arguments)));
+                    }
                     None if keys.is_empty() => keys.push(format!("does {name} {arguments}")),
                     None => {}
                 }
@@ -324,17 +405,22 @@ impl MergedItems {
                 keys.extend(item.encrypted_content.map(|sealed| format!("sealed {sealed}")));
                 keys.extend(place.index.map(|index| format!("reasoning at {index}")));
             }
+            _ if item.is_foreign_call() => {
+                keys.extend(item.call_id.as_ref().filter(|id| !id.is_empty()).map(|id| format!("call {id}")));
+            }
             _ => return None,
         }
         Some(keys)
     }
 
-    fn in_order(mut self) -> Result<Vec<Box<RawValue>>, serde_json::Error> {
+    fn in_order(mut self) -> Result<ReconciledItems, serde_json::Error> {
         self.close_source();
-        for (place, json) in std::mem::take(&mut self.bare) {
-            self.add(&place, json)?;
+        let mut has_lost_call = false;
+        for BareCall { place, json, is_begun } in std::mem::take(&mut self.bare) {
+            let is_new = self.add(&place, json)?;
+            has_lost_call = has_lost_call || is_new && is_begun;
             self.close_source();
         }
-        Ok(self.items.into_values().collect())
+        Ok(ReconciledItems { items: self.items.into_values().collect(), has_lost_call })
     }
 }

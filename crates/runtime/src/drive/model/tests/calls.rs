@@ -136,6 +136,16 @@ async fn a_piece_without_a_name_continues_the_call_of_its_index_whatever_its_id(
         ]);
         assert_eq!(calls.await, [call("a", "look", "{\"x\":5}"), call("b", "act", "{}")], "{id:?}");
     }
+    // The ids say which call a piece is of, where the index is the same for all, or missing.
+    for index in [Some(0), None] {
+        let calls = streamed(vec![
+            piece(index, Some("a"), Some("look"), ""),
+            piece(index, Some("b"), Some("look"), ""),
+            piece(index, Some("a"), None, "{\"x\":1}"),
+            piece(index, Some("b"), None, "{\"x\":2}"),
+        ]);
+        assert_eq!(calls.await, [call("a", "look", "{\"x\":1}"), call("b", "look", "{\"x\":2}")], "{index:?}");
+    }
     // Two pieces with names are two calls; without ids, when each is whole.
     let two = [call("a", "look", "{\"x\":1}"), call("b", "look", "{\"x\":2}")];
     for index in [Some(0), None] {
@@ -156,6 +166,59 @@ async fn calls_that_a_last_piece_says_again_are_made_once() {
         let reply = said(Answer::events(events), "openai").await;
         assert_eq!(reply.calls, [call("a", "look", "{\"x\":1}"), call("b", "look", "{\"x\":2}")], "{last}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_a_reply_has_twice_is_one_and_calls_that_differ_are_two() {
+    let function =
+        |id: &str, x: &str| json!({"id": id, "function": {"name": "look", "arguments": format!("{{\"x\":{x}}}")}});
+    let one = || call("a", "look", "{\"x\":1}");
+    for (second, expected) in [
+        (function("a", "1"), vec![one()]),
+        (function("a", " 1"), vec![one()]),
+        (function("a", "2"), vec![one(), call("a", "look", "{\"x\":2}")]),
+        (function("b", "1"), vec![one(), call("b", "look", "{\"x\":1}")]),
+    ] {
+        let calls = [function("a", "1"), second];
+        let reply = said(message(&json!({"content": null, "tool_calls": calls})), "openai").await;
+        assert_eq!(reply.calls, expected);
+        let pieces = calls.iter().zip(0..).map(|(call, index)| {
+            let mut call = call.clone();
+            call["index"] = json!(index);
+            json!([call])
+        });
+        assert_eq!(streamed(pieces.collect()).await, expected);
+    }
+    let calls = ["", ""].map(|id| function(id, "1"));
+    assert_eq!(said(message(&json!({"content": null, "tool_calls": calls})), "openai").await.calls.len(), 2);
+    // What goes back with a call stays with it.
+    let part = |x: u64, sealed: &str| json!({"functionCall": {"id": format!("c{x}"), "name": "look", "args": {"x": x}}, "thoughtSignature": sealed});
+    let content = json!({"parts": [part(1, "s1"), part(1, "again"), part(2, "s2")]});
+    let answer = Answer::json(&json!({"candidates": [{"content": content, "finishReason": "STOP"}]}));
+    let reply = said(answer, "gemini").await;
+    assert_eq!(reply.calls.len(), 2);
+    let sealed: Value = serde_json::from_str(&reply.reasoning.unwrap().sealed).unwrap();
+    assert_eq!(sealed, json!([{"at": 2, "json": "s1"}, {"at": 3, "json": "s2"}]));
+}
+
+#[tokio::test]
+async fn a_part_of_a_text_that_is_a_call_is_not_dropped_and_a_thought_is_no_text() {
+    let parts = |kind: &str| json!({"content": [{"type": "text", "text": "I look."}, {"type": kind, "text": "hm", "name": "look"}]});
+    for kind in ["tool_use", "tool_call", "function_call"] {
+        let fault = greet(&openai(&Server::new(vec![message(&parts(kind))])), 1).await.0.unwrap_err();
+        assert!(fault.retryable && fault.message.contains(kind), "{fault:?}");
+    }
+    for kind in ["thinking", "reasoning"] {
+        assert_eq!(said(message(&parts(kind)), "openai").await.text, "I look.");
+    }
+    let look = json!({"thought": true, "functionCall": {"name": "look", "args": {}}});
+    let answer = json!({"candidates": [{"content": {"parts": [{"text": "I look."}, look]}, "finishReason": "STOP"}]});
+    assert_eq!(said(Answer::json(&answer), "gemini").await.calls, [call("", "look", "{}")]);
+    let custom = json!({"type": "custom_tool_call", "call_id": "c", "name": "look", "input": "{}"});
+    let output = json!([{"type": "message", "content": [{"type": "output_text", "text": "I look."}]}, custom]);
+    let server = Server::new(vec![Answer::json(&json!({"status": "completed", "output": output}))]);
+    let fault = greet(&at(&server, "openai-responses"), 1).await.0.unwrap_err();
+    assert!(fault.retryable && fault.message.contains("a call of the kind custom_tool_call"), "{fault:?}");
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ async fn content_may_be_text_parts_or_null() {
 
 #[tokio::test]
 async fn an_empty_reply_is_a_fault_that_is_tried_again_and_its_tokens_count() {
-    for content in ["null", "\"\"", r#"" \n""#, "[]"] {
+    for content in ["null", "\"\"", r#"" \n""#, r#""\u200b\ufeff ""#, "[]"] {
         let fault = read(openai, &openai_answer(content, "\"stop\"")).await.unwrap_err();
         assert_eq!((fault.code, fault.retryable), (ModelFaultCode::ModelProtocol, true), "{content}");
         assert_eq!(fault.failed[0].usage, Some(Tokens { input: 10, output: 5, ..Tokens::default() }), "{content}");

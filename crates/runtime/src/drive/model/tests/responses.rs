@@ -190,6 +190,12 @@ async fn commentary_alone_is_no_answer_and_with_a_call_it_is_the_thought() {
     let server = Server::new(vec![Answer::json(&json!({"status": "completed", "output": alone}))]);
     let fault = asked(&server, &hello(), false).await.unwrap_err();
     assert!(fault.retryable && fault.message.contains("empty but for its reasoning"), "{fault:?}");
+    for phase in [None, Some("analysis")] {
+        let output = json!([message(0, phase, "I look."), message(1, Some("final_answer"), "Done.")]);
+        let server = Server::new(vec![Answer::json(&json!({"status": "completed", "output": output}))]);
+        let reply = asked(&server, &hello(), false).await.unwrap();
+        assert_eq!((reply.text.as_str(), reply.reasoning.unwrap().text.as_str()), ("Done.", "I look."));
+    }
     let output = json!([alone[0], call("c", "{}")]);
     let server = Server::new(vec![Answer::json(&json!({"status": "completed", "output": output}))]);
     let reply = asked(&server, &hello(), false).await.unwrap();
@@ -251,5 +257,39 @@ async fn what_streamed_is_reconciled_with_the_last_event_and_counts_once() {
         vec![done(0, two[0].clone()), completed(&two)],
     ] {
         assert_eq!(put_together(&events).await.1, ["a look {}", "b look {}"], "{events:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_ids_change_from_event_to_event_is_one_call() {
+    let item = |id: &str, call_id: &str, arguments: &str| json!({"id": id, "type": "function_call", "status": "in_progress", "call_id": call_id, "name": "look", "arguments": arguments});
+    let at = |kind: &str, item: Value| event(kind, &json!({"output_index": 0, "item": item}));
+    let piece = |id: &str, delta: &str| {
+        event("function_call_arguments.delta", &json!({"output_index": 0, "item_id": id, "delta": delta}))
+    };
+    let whole =
+        event("function_call_arguments.done", &json!({"output_index": 0, "item_id": "b4", "arguments": "{\"x\":1}"}));
+    let begun = [at("output_item.added", item("a1", "c1", "")), piece("b2", "{\"x\":"), piece("b3", "1}")];
+    let done = with(item("d4", "c2", "{\"x\": 1}"), &json!({"status": "completed"}));
+    let bare = with(item("d4", "c2", ""), &json!({"status": "completed"}));
+    for (rest, id, arguments) in [
+        (vec![completed(&json!([]))], "c1", "{\"x\":1}"),
+        (vec![whole, completed(&json!([]))], "c1", "{\"x\":1}"),
+        (vec![at("output_item.done", bare), completed(&json!([]))], "c2", "{\"x\":1}"),
+        (vec![at("output_item.done", done.clone()), completed(&json!([]))], "c2", "{\"x\": 1}"),
+        (vec![completed(&json!([done]))], "c2", "{\"x\": 1}"),
+    ] {
+        let events: Vec<String> = begun.iter().cloned().chain(rest).collect();
+        assert_eq!(put_together(&events).await.1, [format!("{id} look {arguments}")], "{events:#?}");
+    }
+    // Of a call that only began nothing is known; one that was cut off is not made.
+    let lost = [begun[0].clone(), completed(&json!([]))];
+    let fault = asked(&Server::new(vec![Answer::events(lost)]), &hello(), true).await.unwrap_err();
+    assert!(fault.retryable && fault.message.contains("a call of which only the beginning came"), "{fault:?}");
+    for output in [json!([]), json!([with(done.clone(), &json!({"status": "incomplete"}))])] {
+        let end = event("incomplete", &json!({"response": {"status": "incomplete", "output": output}}));
+        let cut = Answer::events([begun[0].clone(), end]);
+        let reply = asked(&Server::new(vec![cut]), &hello(), true).await.unwrap();
+        assert_eq!((reply.finish, reply.calls[0].arguments.as_str()), (Finish::Length, ""), "{output}");
     }
 }

@@ -148,6 +148,20 @@ async fn a_call_is_a_reply_with_each_reason_that_ends_a_turn() {
 }
 
 #[tokio::test]
+async fn no_call_of_a_reply_that_was_withheld_is_made() {
+    for (provider, word) in [
+        ("openai", "content_filter"),
+        ("anthropic", "refusal"),
+        ("gemini", "SAFETY"),
+        ("openai-responses", "incomplete/content_filter"),
+    ] {
+        let server = Server::new(vec![Answer::json(&said(provider, &json!(word), true).0)]);
+        let reply = greet(&at(&server, provider), 1).await.0.unwrap();
+        assert_eq!((reply.finish, reply.calls), (Finish::Filtered, Vec::new()), "{provider}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_ends_without_a_reason_was_cut_off() {
     for provider in ["openai", "anthropic", "gemini", "openai-responses"] {
         for reason in [json!(null), json!(""), json!("FINISH_REASON_UNSPECIFIED")] {
@@ -156,8 +170,10 @@ async fn a_stream_that_ends_without_a_reason_was_cut_off() {
             }
             let (whole, mut events) = said(provider, &reason, false);
             if reason != "FINISH_REASON_UNSPECIFIED" {
-                // It came as one answer: it is whole. Anthropic's reason is null only while a reply is arriving.
-                let expected = if provider == "anthropic" && reason.is_null() { BROKEN } else { Some(Finish::Stop) };
+                // Anthropic's and Gemini's reasons are null only while a reply is arriving. Other servers leave it out of
+                // whole replies, whose tokens they count.
+                let is_whole = provider == "openai" || provider == "anthropic" && !reason.is_null();
+                let expected = if is_whole { Some(Finish::Stop) } else { BROKEN };
                 assert_eq!(outcome(provider, Answer::json(&whole), false).await, expected, "{provider} {reason}");
             }
             if provider == "openai" {
@@ -184,6 +200,62 @@ async fn the_reason_that_says_most_counts_when_a_stream_gives_several() {
         let usage = json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5}});
         let events = [piece("The refund", words[0]), piece(" is", words[1]), usage].map(|event| event.to_string());
         assert_eq!(outcome("openai", Answer::events(events), true).await, expected, "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_reason_needs_counted_tokens_and_a_gateway_s_own_word_is_not_the_last_one() {
+    for (more, expected) in [
+        (json!({"finish_reason": null}), BROKEN),
+        (json!({"finish_reason": " "}), BROKEN),
+        (json!({"finish_reason": "stop", "native_finish_reason": "end_turn"}), Some(Finish::Stop)),
+        (json!({"finish_reason": "stop", "native_finish_reason": "STOP"}), Some(Finish::Stop)),
+        (json!({"finish_reason": "stop", "native_finish_reason": "MAX_TOKENS"}), Some(Finish::Length)),
+        (json!({"finish_reason": "stop", "native_finish_reason": "SAFETY"}), Some(Finish::Filtered)),
+        (json!({"finish_reason": "stop", "native_finish_reason": "error"}), BROKEN),
+        (json!({"finish_reason": "stop", "native_finish_reason": "MALFORMED_FUNCTION_CALL"}), BROKEN),
+    ] {
+        let (mut whole, mut events) = openai_reply(&json!("stop"), false);
+        for choice in [&mut whole["choices"][0], &mut events[1]["choices"][0]] {
+            choice.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        }
+        let usage =
+            json!({"prompt_tokens": 10, "completion_tokens": if more["finish_reason"] == "stop" { 5 } else { 0 }});
+        whole["usage"] = usage;
+        let server = Server::new(vec![Answer::json(&whole)]);
+        let reply = greet(&openai(&server), 1).await.0;
+        assert_eq!(reply.as_ref().ok().map(|reply| reply.finish), expected, "{more} {reply:?}");
+        if more["finish_reason"] == "stop" {
+            let events = events.iter().map(Value::to_string);
+            assert_eq!(outcome("openai", Answer::events(events), true).await, expected, "{more}, streamed");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_response_says_beside_its_status_counts_too() {
+    let message = |status: Value| json!({"type": "message", "status": status, "content": [{"type": "output_text", "text": "The refund is"}]});
+    let usage = json!({"input_tokens": 10, "output_tokens": 5});
+    for (status, item, reason, expected) in [
+        (json!("completed"), json!("completed"), json!(null), Some(Finish::Stop)),
+        // As gateways write them.
+        (json!("completed"), json!(null), json!("stop"), Some(Finish::Stop)),
+        (json!("completed"), json!("stop"), json!(""), Some(Finish::Stop)),
+        (json!("completed"), json!("completed"), json!("max_output_tokens"), Some(Finish::Length)),
+        (json!("completed"), json!("completed"), json!("content_filter"), Some(Finish::Filtered)),
+        (json!("completed"), json!("incomplete"), json!(null), Some(Finish::Length)),
+        (json!("completed"), json!("in_progress"), json!(null), BROKEN),
+        (json!(null), json!("completed"), json!(null), BROKEN),
+    ] {
+        let response = json!({"status": status, "error": null, "usage": usage, "output": [message(item.clone())],
+            "incomplete_details": { "reason": reason }});
+        let whole = outcome("openai-responses", Answer::json(&response), false).await;
+        assert_eq!(whole, expected, "{status} {item} {reason}");
+        if status == "completed" {
+            let end = json!({"type": "response.completed", "response": response}).to_string();
+            let streamed = outcome("openai-responses", Answer::events([end]), true).await;
+            assert_eq!(streamed, expected, "{status} {item} {reason}, streamed");
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::super::failure::AttemptFailure;
-use super::super::sse::{PieceSource, SseDecoder, StreamState, is_stream, read_events};
+use super::super::reply_progress::{ReplyProgress, StreamState};
+use super::super::sse::{PieceSource, SseDecoder, is_stream, read_events};
 use super::*;
 use loopctl_engine::event::{Finish, ModelFaultCode, Tokens};
 
@@ -34,6 +35,7 @@ fn events_are_read_as_the_standard_says() {
         ("data: a\ndata\ndata:  b\n\n", vec!["a\n\n b"]),
         ("\u{feff}data: a\n\n\n\n\n", vec!["a"]),
         ("event: x\n\ndatabase: y\n\n", vec![]),
+        ("error: {\"code\": 400}\n\nerror: x\n\n", vec!["{\"code\": 400}"]),
         ("data\n\n", vec![""]),
         // A missing empty line at the end is forgiven, a line that is cut is not.
         ("data: a\n", vec!["a"]),
@@ -121,6 +123,28 @@ async fn a_stream_that_ends_before_its_end_is_asked_for_again() {
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.retries), ("whole", 4));
     assert_eq!(pieces, ["cut", "broken", "garbage", "failed", "whole"]);
+}
+
+#[tokio::test]
+async fn an_error_that_is_the_whole_answer_is_one_and_nothing_behind_it_counts() {
+    for error in [
+        r#"{"object":"error","message":"The window of 4096 is full.","code":400}"#,
+        r#"{"message":"The window of 4096 is full.","type":"invalid","code":null}"#,
+    ] {
+        let answers = [
+            Answer::json(error),
+            Answer::events([delta("Half"), error.to_owned(), END.to_owned(), "[DONE]".to_owned()]),
+            Answer::new(
+                "text/event-stream",
+                format!("data: {}\n\nevent: error\ndata: {error}\n\ndata: {END}\n\n", delta("Half")),
+            ),
+            Answer::new("text/event-stream", format!("error: {error}\n\ndata: [DONE]\n\n")),
+        ];
+        for answer in answers {
+            let fault = stream(openai(&Server::new(vec![answer])), 1).await.0.unwrap_err();
+            assert!(fault.message.contains("The window of 4096 is full."), "{}", fault.message);
+        }
+    }
 }
 
 #[tokio::test]
@@ -221,7 +245,9 @@ async fn timed(pieces: Vec<(u64, Result<Option<&'static str>, ()>)>) -> (String,
         let word = String::from_utf8(data.to_vec()).unwrap();
         let state = match word.as_str() {
             "bad" => return Err(AttemptFailure::protocol("bad".to_owned())),
-            "end" | "more" => StreamState::Ended,
+            "end" => StreamState::Ended,
+            "maybe" => StreamState::MayHaveEnded,
+            "more" => StreamState::Grown,
             "over" => StreamState::Over,
             _ => StreamState::Open,
         };
@@ -236,6 +262,7 @@ async fn timed(pieces: Vec<(u64, Result<Option<&'static str>, ()>)>) -> (String,
 async fn a_reply_that_has_ended_counts_with_or_without_what_may_follow() {
     let (text, end, usage) = (Ok(Some("data: text\n\n")), Ok(Some("data: end\n\n")), Ok(Some("data: usage\n\n")));
     let (beat, over) = (Ok(Some(": beat\n\n")), Ok(Some("data: over\n\n")));
+    let (maybe, more) = (Ok(Some("data: maybe\n\n")), Ok(Some("data: more\n\n")));
     for (pieces, words, is_over, seconds) in [
         // Before the end of the reply, nothing has a bound here.
         (vec![(0, text), (1_000, end), (1, usage), (0, over)], "text end usage over", true, 1_001),
@@ -248,13 +275,37 @@ async fn a_reply_that_has_ended_counts_with_or_without_what_may_follow() {
         (vec![(0, end), (1, Ok(None))], "end", true, 1),
         (vec![(0, Ok(Some("data: end\n\ndata: over\n\ndata: bad\n\n")))], "end over", true, 0),
         // What grows behind the reason to stop was not at its end.
-        (vec![(0, end), (1, Ok(Some("data: more\n\n"))), (1, usage), (0, over)], "end more usage over", true, 2),
+        (vec![(0, end), (1, more), (9, usage), (0, over)], "end more usage over", true, 10),
+        // A reason that came with a piece is waited behind, and the reply is kept whatever ends the wait.
+        (vec![(0, maybe), (9, more), (9, maybe), (9, Ok(None))], "maybe more maybe", true, 27),
+        (vec![(0, maybe), (9, Err(()))], "maybe", false, 9),
         (vec![(0, text), (1, Ok(None))], "text", true, 1),
     ] {
         assert_eq!(timed(pieces).await, (words.to_owned(), Ok(is_over), seconds), "{words}");
     }
-    for pieces in [vec![(0, text), (1, Err(()))], vec![(0, text), (0, Ok(Some("data: bad\n\n")))]] {
+    for pieces in [
+        vec![(0, text), (1, Err(()))],
+        vec![(0, text), (0, Ok(Some("data: bad\n\n")))],
+        vec![(0, maybe), (0, Ok(Some("data: bad\n\n")))],
+        vec![(0, maybe), (0, more), (1, Err(()))],
+        vec![(0, end), (0, more), (1, Err(()))],
+    ] {
         assert!(timed(pieces).await.1.is_err());
+    }
+}
+
+#[test]
+fn only_a_reason_alone_behind_what_was_written_ends_a_reply() {
+    let progress = |has_stopped, written| ReplyProgress { has_stopped, written };
+    for (before, now, expected) in [
+        (progress(false, 3), progress(true, 3), StreamState::Ended),
+        (progress(false, 3), progress(true, 5), StreamState::MayHaveEnded),
+        (progress(false, 0), progress(true, 0), StreamState::MayHaveEnded),
+        (progress(true, 3), progress(true, 5), StreamState::Grown),
+        (progress(true, 3), progress(true, 3), StreamState::Open),
+        (progress(false, 3), progress(false, 5), StreamState::Open),
+    ] {
+        assert_eq!(now.since(before), expected, "{before:?} {now:?}");
     }
 }
 
@@ -328,8 +379,8 @@ async fn a_stream_is_read_under_any_label_when_one_was_asked_for() {
 #[tokio::test]
 async fn a_last_piece_that_says_all_again_counts_once() {
     let end = |last: &str| format!(r#"{{"choices":[{{"index":0,{last},"finish_reason":"stop"}}]}}"#);
-    let whole = "It is 42, as asked.";
-    let (first, second) = (delta("It is 42,"), delta(" as asked."));
+    let whole = "It is 42, as you have asked me to say.";
+    let (first, second) = (delta("It is 42,"), delta(" as you have asked me to say."));
     for last in [
         format!(r#""delta":{{"content":"{whole}"}}"#),
         format!(r#""message":{{"role":"assistant","content":"{whole}"}}"#),
@@ -342,7 +393,15 @@ async fn a_last_piece_that_says_all_again_counts_once() {
         let again = format!(r#"{{"choices":[{{"index":0,{last}}}]}}"#);
         assert_eq!(read_stream(&[first.clone(), second.clone(), again, END.to_owned()]).await.text, whole, "{last}");
     }
-    for pieces in [&["ha", "ha"][..], &["1", "1", "1"], &["a cable. ", "a cable. ", "so"], &["x", "y", "xy", "z"]] {
+    for pieces in [
+        &["ha", "ha"][..],
+        &["1", "1", "1"],
+        &["a cable. ", "a cable. ", "so"],
+        &["x", "y", "xy", "z"],
+        &["12345678", "12345678"],
+        &["a", "b", "ab"],
+        &["-------------", "-------------"],
+    ] {
         let events: Vec<String> = pieces.iter().map(|piece| delta(piece)).chain([END.to_owned()]).collect();
         assert_eq!(read_stream(&events).await.text, pieces.concat());
     }
@@ -366,6 +425,22 @@ async fn a_choice_that_nobody_asked_for_is_passed_over() {
     ];
     let reply = read_stream(&events).await;
     assert_eq!((reply.text.as_str(), reply.finish), ("Hello", Finish::Stop));
+    let calls = serde_json::json!([{"index": 0, "id": "a", "function": {"name": "look", "arguments": "{}"}}]);
+    let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":7,"completion_tokens":3}}]}"#;
+    let usage = read_stream(&[delta("Hi"), end.to_owned()]).await.usage;
+    assert_eq!(usage, Some(Tokens { input: 7, output: 3, ..Tokens::default() }));
+    for (reason, made) in [("tool_calls", 1), ("stop", 0)] {
+        let text = serde_json::json!({"content": "I look."});
+        let called = serde_json::json!({ "tool_calls": calls });
+        let choice = |index: u64, key: &str, said: &serde_json::Value, reason: &str| serde_json::json!({"index": index, key: said, "finish_reason": reason});
+        let both = |key: &str, index: u64| event(&[choice(0, key, &text, "stop"), choice(index, key, &called, reason)]);
+        assert_eq!(read_stream(&[both("delta", 1)]).await.calls.len(), made);
+        for index in [0, 1] {
+            let server = Server::new(vec![Answer::json(&both("message", index))]);
+            let reply = greet(&openai(&server), 1).await.0.unwrap();
+            assert_eq!((reply.text.as_str(), reply.calls.len()), ("I look.", made), "{reason} {index}");
+        }
+    }
     let whole = r#"{"choices":[{"index":1,"message":{"content":"no"},"finish_reason":"error"},
         {"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}"#;
     assert_eq!(greet(&openai(&Server::new(vec![Answer::json(whole)])), 1).await.0.unwrap().text, "Hello");
