@@ -141,6 +141,41 @@ pub enum Notice {
         /// The wait in milliseconds.
         delay_ms: u64,
     },
+    /// The MCP server of a tool says how far a call is. It is no part of the run's record.
+    McpProgress {
+        /// Which call; none for that of a step.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// The address of the step of a workflow that makes the call.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        at: Option<String>,
+        /// The tool.
+        action: String,
+        /// How much is done, as the server counts.
+        progress: f64,
+        /// How much there is to do, if the server says it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total: Option<f64>,
+        /// What the server says of it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// The tool of an MCP server has changed since it was pinned. It is no part of the run's record.
+    McpDrift {
+        /// Which call; none for that of a step.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// The address of the step of a workflow that makes the call.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        at: Option<String>,
+        /// The tool.
+        action: String,
+        /// What has changed: `text`, `annotations`, `input`, `output` or `gone`.
+        changes: Vec<String>,
+        /// Whether the call is made all the same; else it fails, and nothing of it is sent.
+        #[serde(rename = "called")]
+        is_called: bool,
+    },
     /// A step of a workflow begins.
     StepStarted {
         /// Its address, like `review.57.1`.

@@ -155,6 +155,17 @@ impl Story {
                 let milestone = milestone.as_deref().map(|milestone| self.redact.text(milestone));
                 self.pieces.progress(&message, milestone.as_deref(), *percent)
             }
+            Notice::McpProgress { at, action, progress, total, message, .. } => {
+                let of_all = total.map(|total| format!(" of {total}")).unwrap_or_default();
+                let said = message.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
+                let name = at.as_ref().unwrap_or(action);
+                self.pieces.note(&self.redact.text(&format!("{name}: {progress}{of_all}{said}")))
+            }
+            Notice::McpDrift { at, action, changes, is_called, .. } => {
+                let follows = if *is_called { "it is called all the same" } else { "it is not called" };
+                let (name, changes) = (at.as_ref().unwrap_or(action), changes.join(", "));
+                self.pieces.remark(&format!("{name} has changed since it was pinned ({changes}): {follows}"))
+            }
             Notice::QuestionPosted { post } => self.question_posted(post),
             Notice::Decided { record } => {
                 self.any_shown = true;

@@ -80,6 +80,8 @@ impl Waiting {
             | Notice::LimitsRaised { .. }
             | Notice::BudgetWarning { .. }
             | Notice::HistoryTrimmed { .. }
+            | Notice::McpProgress { .. }
+            | Notice::McpDrift { .. }
             | Notice::Progress { .. } => return false,
         };
         (self.awaited, self.since) = (awaited, now);

@@ -11,7 +11,7 @@ fn a_pin_shows_each_text_and_writes_nothing_without_a_yes() {
     assert_eq!(asked.code, 2, "{asked:#?}");
     assert!(asked.stderr.contains("--yes") && !place.path().join("mcp.lock.json").exists(), "{asked:#?}");
     for shown in [
-        "notes 1, protocol 2025-11-25, 18 tools",
+        "notes 1, protocol 2025-11-25, 19 tools",
         "new      read",
         "Reads a note.",
         "left out: \"bad\"",

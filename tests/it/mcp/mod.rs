@@ -4,6 +4,7 @@
 mod commands;
 mod http;
 pub mod questions;
+mod reports;
 mod settings;
 pub mod steps;
 

@@ -60,7 +60,7 @@ while IFS= read -r line; do
         *)
           case $line in
             *'"cursor":"2"'*)
-              gives "{\"tools\":[$(hinted numbers readOnlyHint),$(tool twice),$(tool asks),$(tool refuses),$(tool errs),$(tool odd),$(tool large),$(tool dies),$(tool sleeps),$(tool questions),$(tool floods),$(hinted flaky idempotentHint),$(hinted wipes destructiveHint),$(tool nan),$(tool half),$(hinted once readOnlyHint),$counted]}" ;;
+              gives "{\"tools\":[$(hinted numbers readOnlyHint),$(tool twice),$(tool asks),$(tool refuses),$(tool errs),$(tool odd),$(tool large),$(tool dies),$(tool sleeps),$(tool questions),$(tool floods),$(hinted flaky idempotentHint),$(hinted wipes destructiveHint),$(tool nan),$(tool half),$(hinted once readOnlyHint),$counted,$(tool works)]}" ;;
             *) gives "{\"tools\":[$read_tool,{\"name\":\"bad\",\"inputSchema\":null}],\"nextCursor\":\"2\"}" ;;
           esac ;;
       esac ;;
@@ -80,6 +80,15 @@ while IFS= read -r line; do
           printf '%s\n%s\n' "$reply" "$other" > replies.txt
           text asked ;;
         counts) gives '{"content":[{"type":"text","text":"seven notes"}],"structuredContent":{"n":7}}' ;;
+        works)
+          token=none
+          case $line in *'"progressToken":'*) token=${line#*'"progressToken":'} ; token=${token%%[,\}]*} ;; esac
+          report() { say "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":$1,\"progress\":$2,\"total\":3,\"message\":\"page $2\"}}"; }
+          if [ "$token" != none ]; then
+            report 99 1
+            for page in 1 2 3; do report "$token" $page; done
+          fi
+          text "token $token" ;;
         refuses) fails -32602 'Unknown note' ;;
         errs) gives '{"isError":true,"content":[{"type":"text","text":"no such note"}],"structuredContent":{"code":2}}' ;;
         odd) gives '{"content":[{"type":"text","text":"before"},{"type":"image","data":"aGVsbG8=","mimeType":"image/png"},{"type":"hologram"}]}' ;;

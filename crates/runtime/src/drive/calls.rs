@@ -26,17 +26,19 @@ use loopctl_engine::effect::{Effect, Effects, calls_of};
 use loopctl_engine::event::{
     Allowance, CallId, EventKind, ToolAsks, ToolFault, ToolLeft, ToolResult, ToolRetried, ToolReturned,
 };
+use loopctl_engine::notice::Listener;
 use loopctl_engine::operation::Call;
 use loopctl_engine::server_question::AnsweredQuestion;
 use loopctl_engine::state::RunHeader;
 use loopctl_lang::program::Program;
 
 /// What the calls of a turn share.
-struct TurnContext {
+struct TurnContext<'a> {
     program: Arc<Program>,
     header: Arc<RunHeader>,
     now: String,
     left: Allowance,
+    listener: Option<&'a dyn Listener>,
 }
 
 impl<'a> Driver<'a> {
@@ -90,6 +92,7 @@ impl<'a> Driver<'a> {
             header: Arc::clone(&self.state.header),
             now: clock::rfc3339(clock::wall_ms()),
             left: bound,
+            listener: self.watch.listener,
         });
         let called = |name: &str| match self.program.tool(name) {
             Some(tool) if !self.world.toolbox.is_scripted(tool) => {
@@ -199,7 +202,7 @@ impl AttemptTimer {
 }
 
 /// Makes an attempt. One that failed and is followed by another one is not the end of the call.
-async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &PendingModelCall<'_>) -> PerformedCall {
+async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &PendingModelCall<'_>) -> PerformedCall {
     let began = clock::instant();
     let (id, name, input) = (attempt.id, attempt.tool.as_str(), &attempt.input);
     let returned = |result, spent: Spent| {
@@ -234,6 +237,7 @@ async fn make(world: &World, turn: &TurnContext, attempt: &Attempt, wait: &Pendi
         deadline: Duration::from_millis(tool.timeout_ms),
         trace: world.trace_context(&turn.header.run_id, &id.to_string()),
         answered: &attempt.answered,
+        listener: turn.listener,
         wait: Some(wait),
     };
     let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&turn.header.run_id));

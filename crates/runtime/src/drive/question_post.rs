@@ -264,6 +264,7 @@ impl MadePost {
             left: Allowance::default(),
             trace: world.trace_context(&header.run_id, asked.at()),
             answered: &[],
+            listener: None,
             wait: None,
         };
         match world.toolbox.call(&tool, &call).await.result {

@@ -32,6 +32,7 @@ use loopctl_engine::event::{
     ToolResult, ToolReturned,
 };
 use loopctl_engine::flow::item_budget::ItemRest;
+use loopctl_engine::notice::Listener;
 use loopctl_engine::operation::OpenStep;
 use loopctl_engine::server_question::AnsweredQuestion;
 use loopctl_engine::state::{Phase, RunHeader};
@@ -62,7 +63,7 @@ enum StepNews {
 }
 
 /// A call of a step, with what it needs.
-struct StepCall {
+struct StepCall<'a> {
     program: Arc<Program>,
     header: Arc<RunHeader>,
     at: String,
@@ -74,6 +75,7 @@ struct StepCall {
     input: Arc<serde_json::Value>,
     now: String,
     left: Allowance,
+    listener: Option<&'a dyn Listener>,
 }
 
 impl<'a> Driver<'a> {
@@ -227,6 +229,7 @@ impl<'a> Driver<'a> {
                         input: Arc::clone(&open.input),
                         now: clock::rfc3339(clock::wall_ms()),
                         left,
+                        listener: self.watch.listener,
                     };
                     let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
                     let timer = AttemptTimer::after(&open.attempts);
@@ -343,7 +346,7 @@ fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass
 }
 
 /// Makes an attempt at the call of a step. One that failed and is followed by another one is not the end of the step.
-async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCall<'_>) -> EventKind {
+async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingModelCall<'_>) -> EventKind {
     let began = clock::instant();
     let returned = |result, spent: Spent, retryable: bool| {
         let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), clock::elapsed_ms(began));
@@ -383,6 +386,7 @@ async fn make(world: &World, call: &StepCall, failed: u32, wait: &PendingModelCa
         deadline: Duration::from_millis(tool.timeout_ms),
         trace: world.trace_context(&call.header.run_id, &call.at),
         answered: &call.answered,
+        listener: call.listener,
         wait: Some(wait),
     };
     let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&call.header.run_id));

@@ -10,6 +10,7 @@ use crate::drive::retry::Transient;
 use crate::drive::run_meter::TraceContext;
 use crate::drive::secret::Vault;
 use loopctl_engine::event::{Allowance, CallId, Tokens, ToolResult};
+use loopctl_engine::notice::Listener;
 use loopctl_engine::server_question::{AnsweredQuestion, ServerQuestion};
 use loopctl_lang::program::bind::run_input::LongLists;
 use loopctl_lang::program::reference::Scope;
@@ -44,6 +45,8 @@ pub struct ToolCall<'a> {
     pub trace: Option<TraceContext>,
     /// What the server of the tool asked before it continues, and was answered; the oldest first.
     pub answered: &'a [AnsweredQuestion],
+    /// Who hears how far the call is.
+    pub listener: Option<&'a dyn Listener>,
     /// The wait for a model that an `llm` action asks.
     pub wait: Option<&'a PendingModelCall<'a>>,
 }

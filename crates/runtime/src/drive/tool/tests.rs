@@ -115,6 +115,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         left: Allowance::default(),
         trace: None,
         answered: &[],
+        listener: None,
         wait: None,
     };
     match next_attempt(&tool, 1, toolbox.call(&tool, &call).await) {

@@ -63,6 +63,7 @@ async fn run(world: &World, action: &Value, input: Value) -> ToolResult {
         left: Allowance::default(),
         trace: None,
         answered: &[],
+        listener: None,
         wait: None,
     };
     world.toolbox.call(&tool, &call).await.result

@@ -48,6 +48,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         left: Allowance::default(),
         trace: None,
         answered: &[],
+        listener: None,
         wait: None,
     };
     let scope = Scope {

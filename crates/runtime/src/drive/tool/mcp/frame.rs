@@ -19,7 +19,7 @@ pub(super) enum Incoming {
     /// A request, and what we answer.
     Request { reply: Value },
     /// A notification.
-    Notification { method: String },
+    Notification { method: String, params: Value },
     /// The answer to one of our requests that can't be read: why.
     Unreadable { id: u64, why: String },
     /// No message: its beginning.
@@ -100,7 +100,7 @@ fn of_message(mut message: Map<String, Value>) -> Option<Incoming> {
         let method = method.as_str()?.to_owned();
         return Some(match id {
             Some(id) => Incoming::Request { reply: reply(&id, &method) },
-            None => Incoming::Notification { method },
+            None => Incoming::Notification { method, params: message.remove("params").unwrap_or_default() },
         });
     }
     let id = id?.as_u64()?;

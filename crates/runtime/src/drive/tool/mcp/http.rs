@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::fault::{McpFault, Unanswered};
 use super::frame::{self, Incoming, MAX_MESSAGE};
 use super::leaving::{LeavingServer, TIME_TO_END};
+use super::progress::{PROGRESS, ProgressBoard};
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
 use crate::drive::model::sse::SseDecoder;
@@ -57,6 +58,8 @@ pub(super) struct HttpPeer {
     is_gone: AtomicBool,
     next: AtomicU64,
     has_changed: AtomicBool,
+    /// Who waits for reports of how far a call is.
+    progress: Arc<ProgressBoard>,
 }
 
 /// What a request says in its headers beside its body.
@@ -104,12 +107,18 @@ impl HttpPeer {
             is_gone: AtomicBool::new(false),
             next: AtomicU64::new(1),
             has_changed: AtomicBool::new(false),
+            progress: Arc::default(),
         })
     }
 
     /// From now on each request names this revision.
     pub(super) fn speaks(&self, protocol: McpProtocol) {
         *self.protocol.lock().unwrap_or_else(PoisonError::into_inner) = Some(protocol);
+    }
+
+    /// Who waits for its reports.
+    pub(super) fn progress(&self) -> &Arc<ProgressBoard> {
+        &self.progress
     }
 
     /// Whether it said that its tools are other ones now; it is asked once.
@@ -288,7 +297,8 @@ impl HttpPeer {
                         answer = Some(Err(McpFault::Malformed(why)));
                     }
                     Some(Incoming::Request { reply }) => replies.push(reply),
-                    Some(Incoming::Notification { method }) if method == "notifications/tools/list_changed" => {
+                    Some(Incoming::Notification { method, params }) if method == PROGRESS => self.progress.take(params),
+                    Some(Incoming::Notification { method, .. }) if method == "notifications/tools/list_changed" => {
                         self.has_changed.store(true, Ordering::Relaxed);
                     }
                     Some(Incoming::Noise(first)) => tracing::warn!("an MCP server sends what is no message: {first}"),

@@ -9,13 +9,14 @@ mod frame;
 mod http;
 mod leaving;
 mod list;
+mod progress;
 mod result;
 mod rounds;
 mod session;
 mod stdio;
 mod survey;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +29,7 @@ use self::drift::{compare, is_stricter};
 use self::fault::{McpFault, Unanswered};
 use self::result::ResultForm;
 use self::rounds::{BAD_PARAMETERS, CallRounds, NextRound};
-use self::session::{McpReach, McpSession};
+use self::session::{CallExtras, McpReach, McpSession};
 use super::runner::{OpenedRun, RawFault, RawOutcome, ToolRunner, wrong_kind};
 use super::seconds;
 use crate::drive::clock;
@@ -37,6 +38,8 @@ use crate::drive::future::BoxFuture;
 use crate::drive::secret::Vault;
 use crate::drive::tool::asking_tool::{RawQuestion, is_question};
 use crate::drive::tool::call::ToolCall;
+use loopctl_engine::event::CallId;
+use loopctl_engine::notice::Notice;
 use loopctl_engine::server_question::AskingServer;
 use loopctl_lang::language::Project;
 use loopctl_lang::language::mcp::{McpServer, OnDrift};
@@ -200,7 +203,8 @@ impl McpRunner {
         let mut is_first = true;
         let mut rounds = CallRounds::of(call.answered);
         loop {
-            match self.attempt(&slot, server, served, call, rounds.params()).await {
+            let called = McpToolCall { tool, served, call };
+            match self.attempt(&slot, server, &called, rounds.params()).await {
                 // A call that may be repeated is made once more, by a fresh server.
                 Err(Unanswered { why: McpFault::Ended(_) | McpFault::SessionGone, was_sent })
                     if is_first && (tool.idempotent || !was_sent) =>
@@ -234,18 +238,20 @@ impl McpRunner {
         &self,
         slot: &ServerSlot,
         server: &McpServer,
-        served: &ServedTool,
-        call: &ToolCall<'_>,
-        more: &Map<String, Value>,
+        called: &McpToolCall<'_>,
+        params: &Map<String, Value>,
     ) -> Result<Value, Unanswered> {
+        let McpToolCall { served, call, .. } = *called;
+        let hears = |report: &Value| called.reports(report, &self.reach.vault);
+        let hears: Option<&(dyn Fn(&Value) + Sync)> = call.listener.is_some().then_some(&hears);
         let session = self.session(slot, server, served).await.map_err(Unanswered::unsent)?;
         let (sent, mark) = (AtomicBool::new(false), session.mark());
         let made = tokio::time::timeout(call.deadline, async {
             let _turn = slot.calls.acquire().await;
             let now = session.tool_now(&served.name).await.map_err(Unanswered::unsent)?;
-            refuse_changed(server, served, now.as_ref()).map_err(Unanswered::unsent)?;
+            refuse_changed(server, called, now.as_ref()).map_err(Unanswered::unsent)?;
             let mirrored = http::mirrored(&served.name, &served.headers, call.input);
-            session.call(&served.name, call.input, more, &mirrored, &sent).await
+            session.call(&served.name, call.input, &CallExtras { params, hears }, &mirrored, &sent).await
         });
         let outcome = made.await.unwrap_or_else(|_| {
             let was_sent = sent.load(Ordering::SeqCst);
@@ -269,12 +275,54 @@ impl ServerSlot {
     }
 }
 
+/// A call of a tool of a server.
+struct McpToolCall<'c> {
+    tool: &'c Tool,
+    served: &'c ServedTool,
+    call: &'c ToolCall<'c>,
+}
+
+/// The most characters of the words of a report.
+const MAX_REPORT_CHARS: usize = 300;
+
+impl McpToolCall<'_> {
+    /// The call by its id, or the step that it is by its address.
+    fn place(&self) -> (Option<CallId>, Option<String>) {
+        match self.call.at {
+            Some(at) => (None, Some(at.to_owned())),
+            None => (Some(self.call.id), None),
+        }
+    }
+
+    /// The server says how far the call is.
+    fn reports(&self, report: &Value, vault: &Vault) {
+        let (Some(listener), Some(progress)) = (self.call.listener, report.get("progress").and_then(Value::as_f64))
+        else {
+            return;
+        };
+        let said = report.get("message").and_then(Value::as_str);
+        let message = said.map(|text| vault.scrub(text.chars().take(MAX_REPORT_CHARS).collect::<String>()));
+        let (call, at) = self.place();
+        let (action, total) = (self.tool.name.clone(), report.get("total").and_then(Value::as_f64));
+        listener.on(Notice::McpProgress { call, at, action, progress, total, message });
+    }
+
+    /// The tool has changed since it was pinned.
+    fn drifts(&self, drift: &BTreeSet<DriftClass>, is_called: bool) {
+        let Some(listener) = self.call.listener else { return };
+        let (call, at) = self.place();
+        let changes = drift.iter().map(|class| class.word().to_owned()).collect();
+        listener.on(Notice::McpDrift { call, at, action: self.tool.name.clone(), changes, is_called });
+    }
+}
+
 /// Refuses a call by a schema that is not the server's any more.
 fn refuse_changed(
     server: &McpServer,
-    served: &ServedTool,
+    called: &McpToolCall<'_>,
     now: Option<&loopctl_lang::language::mcp::LockedTool>,
 ) -> Result<(), McpFault> {
+    let served = called.served;
     let drift = compare(&served.locked, now);
     if drift.is_empty() {
         return Ok(());
@@ -286,6 +334,7 @@ fn refuse_changed(
         || served.may_ask
         || now.is_some_and(|now| is_stricter(&served.locked, now, served.trusts_annotations));
     let stops = is_other && (is_gone || server.on_drift == OnDrift::Refuse);
+    called.drifts(&drift, !stops);
     if stops {
         return Err(McpFault::Changed(words));
     }

@@ -14,6 +14,7 @@ use super::fault::{McpFault, Unanswered};
 use super::frame;
 use super::http::{HttpPeer, MirroredHeaders};
 use super::list::ToolList;
+use super::progress::MAX_REPORTS;
 use super::stdio::{SeenOfServer, ServerMark, StdioPeer};
 use super::{no_values, seconds};
 use crate::drive::egress::Egress;
@@ -259,6 +260,14 @@ fn of_start(why: McpFault) -> McpFault {
     }
 }
 
+/// What a call says beside the name and the input, and who hears of it.
+pub(super) struct CallExtras<'c> {
+    /// More of the request.
+    pub params: &'c Map<String, Value>,
+    /// Takes reports of how far the call is; without it the server is asked for none.
+    pub hears: Option<&'c (dyn Fn(&Value) + Sync)>,
+}
+
 impl McpSession {
     async fn listed(
         peer: McpPeer,
@@ -311,7 +320,7 @@ impl McpSession {
         Ok(self.list.read().await.tools.get(name).cloned())
     }
 
-    /// Calls a tool. `more`: what the request says beside its name and its input.
+    /// Calls a tool.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -319,15 +328,46 @@ impl McpSession {
         &self,
         name: &str,
         input: &Value,
-        more: &Map<String, Value>,
+        more: &CallExtras<'_>,
         mirrored: &MirroredHeaders,
         sent: &AtomicBool,
     ) -> Result<Value, Unanswered> {
-        let mut params = more.clone();
+        let mut params = more.params.clone();
         params.insert("name".to_owned(), Value::from(name));
         params.insert("arguments".to_owned(), input.clone());
-        let params = era::params(self.protocol, params);
-        self.peer.ask("tools/call", &params, mirrored, sent).await
+        let mut params = era::params(self.protocol, params);
+        let Some(hears) = more.hears else { return self.peer.ask("tools/call", &params, mirrored, sent).await };
+        let board = match &self.peer {
+            McpPeer::Stdio(peer) => peer.progress(),
+            McpPeer::Http(peer) => peer.progress(),
+        };
+        let mut reports = board.register();
+        if let Some(members) = params.as_object_mut() {
+            let meta = members.entry("_meta").or_insert_with(|| json!({}));
+            if let Some(meta) = meta.as_object_mut() {
+                meta.insert("progressToken".to_owned(), Value::from(reports.token));
+            }
+        }
+        let mut heard = 0_usize;
+        let asked = self.peer.ask("tools/call", &params, mirrored, sent);
+        tokio::pin!(asked);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut asked => {
+                    // Those that came before the answer, and with it.
+                    while let Some(report) = reports.waiting().filter(|_| heard < MAX_REPORTS) {
+                        heard = heard.saturating_add(1);
+                        hears(&report);
+                    }
+                    return answer;
+                }
+                Some(report) = reports.next(), if heard < MAX_REPORTS => {
+                    heard = heard.saturating_add(1);
+                    hears(&report);
+                }
+            }
+        }
     }
 
     /// Whether it answers no more.

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::fault::{McpFault, Unanswered};
 use super::frame::{self, Incoming, MAX_MESSAGE};
 use super::leaving::{LeavingServer, TIME_AFTER_ASKED, TIME_TO_END};
+use super::progress::{PROGRESS, ProgressBoard};
 use crate::drive::tool::command::{ServerProcess, ServerStreams};
 
 /// How many messages may wait to be written.
@@ -59,6 +60,8 @@ pub(super) struct SeenOfServer {
     messages_when_late: Mutex<Option<u64>>,
     /// Whether it said that its list of tools is another one now.
     has_changed: AtomicBool,
+    /// Who waits for reports of how far a call is.
+    progress: Arc<ProgressBoard>,
 }
 
 /// What a server wrote that is no message: how many lines, the first and the last.
@@ -164,6 +167,11 @@ impl StdioPeer {
     /// Whether it answers no more.
     pub(super) fn has_ended(&self) -> bool {
         self.seen.closed().is_some()
+    }
+
+    /// Who waits for its reports.
+    pub(super) fn progress(&self) -> &Arc<ProgressBoard> {
+        &self.seen.progress
     }
 
     /// Whether it said that its tools are other ones now; it is asked once.
@@ -290,7 +298,8 @@ impl SeenOfServer {
                 drop(waiting.map(|waiting| waiting.send(Err(McpFault::Malformed(why)))));
             }
             Incoming::Request { reply } => return Some(reply),
-            Incoming::Notification { method } => {
+            Incoming::Notification { method, params } if method == PROGRESS => self.progress.take(params),
+            Incoming::Notification { method, .. } => {
                 if method == "notifications/tools/list_changed" {
                     self.has_changed.store(true, Ordering::Relaxed);
                 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::fault::{McpFault, Unanswered};
-use super::session::{McpReach, McpSession};
+use super::session::{CallExtras, McpReach, McpSession};
 use super::stdio::ServerMark;
 use super::{DriftClass, compare_tools, http, result};
 use crate::drive::egress::Egress;
@@ -114,7 +114,7 @@ impl McpServers {
             if let Some(known) = known.filter(|_| server.on_drift == OnDrift::Refuse) {
                 refuse_changed(known, now.as_ref()).map_err(Unanswered::unsent)?;
             }
-            session.call(tool, input, &Map::new(), &mirrored, &sent).await
+            session.call(tool, input, &CallExtras { params: &Map::new(), hears: None }, &mirrored, &sent).await
         });
         let answer = called.await.unwrap_or_else(|_| {
             let was_sent = sent.load(Ordering::SeqCst);
