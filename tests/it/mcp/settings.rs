@@ -72,6 +72,29 @@ fn a_run_keeps_the_settings_that_it_began_with() {
 }
 
 #[test]
+fn a_loop_declares_the_tools_whose_names_are_like_a_pattern() {
+    let place = notes("legacy");
+    pin(&place);
+    looped(&place, &["re*", "read", "*ice"], json!({ "requires_approval": true }));
+    let checked = place.call(&["check", "loop.json"]);
+    assert_eq!(checked.code, 0, "{checked:#?}");
+    // What the declaration says is said of each of them.
+    assert_eq!(start(&place, "loop.json").code, 3);
+    assert!(traced(&place).contains("notes.read"));
+    let replies = [think("notes.twice", json!({})), think("notes.once", json!({})), complete(json!("ok"))];
+    place.json("script.json", &json!({ "replies": replies }));
+    let ran = place.call(&["run", "loop.json", "--script", "script.json", "--run-id", "p", "--output", "json"]);
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let ran = place.call(&["resume", "p", "--approve", "--script", "script.json", "--output", "json"]);
+    let seen: Vec<String> = ran.json()["trace"].as_array().unwrap().iter().map(observed).collect();
+    assert!(seen[0] == "one" && seen[1].contains("notes.once"), "{seen:?}");
+    looped(&place, &["lists_*"], json!({}));
+    let checked = place.call(&["check", "loop.json"]);
+    let report = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(checked.code == 1 && report.contains("has a name like `lists_*`"), "{checked:#?}");
+}
+
+#[test]
 fn a_run_is_read_without_a_tool_that_it_could_not_have() {
     let place = notes("legacy");
     pin(&place);

@@ -129,7 +129,7 @@ tool_declaration! {
     McpTool {
         /// The server's name in the project.
         server: String,
-        /// Which of its tools; without it all.
+        /// Which of its tools; without it all. In a name, `*` is any characters: `list_*`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tools: Option<Vec<String>>,
     }

@@ -179,7 +179,11 @@ impl<'a> Declare<'a> {
 
     /// A description is that of one tool.
     fn description_of_one(&mut self, declaration: &McpTool, known: &KnownServer<'_>, pointer: &str) {
-        let count = declaration.tools.as_ref().map_or(known.tools.len(), Vec::len);
+        let of_entry = |name: &String| match is_pattern(name) && !known.tools.contains_key(name.as_str()) {
+            true => known.tools.keys().filter(|tool| matches_pattern(name, tool)).count(),
+            false => 1,
+        };
+        let count = declaration.tools.as_ref().map_or(known.tools.len(), |names| names.iter().map(of_entry).sum());
         if declaration.description.is_some() && count != 1 {
             let message = format!("a `description` is that of one tool, and this declaration has {count}");
             let help = format!("write it in loopctl.json, under `mcp.{}.tools`", declaration.server);
@@ -202,7 +206,17 @@ impl<'a> Declare<'a> {
         let mut nearest = Nearest::default();
         for (index, name) in written.iter().enumerate().take(MAX_TOOLS) {
             let at = format!("{pointer}/tools/{index}");
-            if !known.insert(name) {
+            if is_pattern(name) && !server.tools.contains_key(name.as_str()) {
+                let matching = server.tools.keys().copied().filter(|tool| matches_pattern(name, tool));
+                let before = named.len();
+                named.extend(matching.map(|name| NamedTool { name, at: at.clone(), is_written: false }));
+                if named.len() == before && !server.is_recorded {
+                    let message =
+                        format!("no tool of the MCP server `{}` has a name like `{name}`", declaration.server);
+                    let help = format!("`loopctl mcp list {}` shows those that it has", declaration.server);
+                    self.report_served(codes::MCP_TOOL, message, &at, &help);
+                }
+            } else if !known.insert(name) {
                 let message = format!("`{name}` stands here twice");
                 self.report_served(codes::DUPLICATE_TOOL, message, &at, "keep one of the two");
             } else if server.tools.contains_key(name.as_str()) {
@@ -217,6 +231,10 @@ impl<'a> Declare<'a> {
                 });
             }
         }
+        // One that is written out, or that another pattern has named, is declared once.
+        let written: BTreeSet<&str> = named.iter().filter(|tool| tool.is_written).map(|tool| tool.name).collect();
+        let mut once = BTreeSet::new();
+        named.retain(|tool| tool.is_written || !written.contains(tool.name) && once.insert(tool.name));
         named
     }
 
@@ -244,8 +262,8 @@ impl<'a> Declare<'a> {
             self.faults.extend(self.effort.too_much(&self.main.tree.source));
             return Vec::new();
         }
-        let at = named.at.rsplit_once("/tools/").filter(|_| named.is_written).map(|(pointer, _)| pointer);
-        let pointer = at.or_else(|| named.at.strip_suffix("/server")).unwrap_or_default();
+        let of_entry = || named.at.rsplit_once("/tools/").map(|(pointer, _)| pointer);
+        let pointer = named.at.strip_suffix("/server").or_else(of_entry).unwrap_or_default();
         let says_approval =
             value_at(&self.main.value, pointer).is_some_and(|written| written.get("requires_approval").is_some());
         let described = ServedDeclaration {
@@ -332,6 +350,24 @@ impl<'t> KnownServer<'t> {
     }
 }
 
+/// Whether a name stands for all that are like it.
+fn is_pattern(name: &str) -> bool {
+    name.contains('*')
+}
+
+/// Whether a name is as a pattern says: each `*` is any characters, or none.
+fn matches_pattern(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
 /// How a server is pinned.
 fn pin_help(server: &str) -> String {
     format!("`loopctl mcp pin {server}` asks the server, shows what it says, and writes {}", McpLock::FILE)
@@ -348,4 +384,28 @@ fn differences(one: &McpConnection, other: &McpConnection) -> Vec<&'static str> 
         ("`headers`", one.headers != other.headers),
     ];
     differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_is_any_characters_or_none() {
+        for (pattern, name, is) in [
+            ("list_*", "list_files", true),
+            ("list_*", "list_", true),
+            ("list_*", "relist_files", false),
+            ("*_file", "read_file", true),
+            ("*_file", "read_files", false),
+            ("*", "anything", true),
+            ("r*d_*e", "read_file", true),
+            ("a*a", "a", false),
+            ("a*a", "aba", true),
+            ("*b*b*", "abb", true),
+            ("*b*b*", "ab", false),
+        ] {
+            assert_eq!(matches_pattern(pattern, name), is, "{pattern} {name}");
+        }
+    }
 }
