@@ -31,13 +31,15 @@ use new_project::{FileNote, NewProject, OpenPart};
   loopctl init                                # in this folder
   loopctl init support --looks-up order       # an agent that looks orders up with SQL, in a new folder
   loopctl init api --from http                # an agent that reads an HTTP API
+  loopctl init reader --from mcp              # an agent with the tools of an MCP server
   loopctl init review --from workflow         # steps: a decision about each row of a table
   loopctl init mine --from hyphen agent.json  # a project around a document of yours")]
 pub struct InitCommand {
     /// The folder of the project: one that does not exist is made. Default: the current folder
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
-    /// What to begin with: `triage` (an agent with SQL), `http` (an agent with an API), `workflow` (steps), or `hyphen
+    /// What to begin with: `triage` (an agent with SQL), `http` (an agent with an API), `mcp` (an agent with an
+    /// MCP server), `workflow` (steps), or `hyphen
     /// FILE`, a loop or workflow of yours. Default: triage
     #[arg(long, value_name = "KIND", num_args = 1..=2)]
     pub from: Vec<OsString>,

@@ -43,7 +43,7 @@ macro_rules! file {
 /// The one that is taken where none is named.
 pub(super) const FIRST: &ProjectTemplate = &TRIAGE;
 /// All of them.
-pub(super) static ALL: [&ProjectTemplate; 3] = [&TRIAGE, &HTTP, &WORKFLOW];
+pub(super) static ALL: [&ProjectTemplate; 4] = [&TRIAGE, &HTTP, &MCP, &WORKFLOW];
 
 static TRIAGE: ProjectTemplate = ProjectTemplate {
     name: "triage",
@@ -77,6 +77,24 @@ static HTTP: ProjectTemplate = ProjectTemplate {
     run: "run answer --script script.json --input record_id=A-1001 --input 'question=Why is it late?'",
     real: "In actions/lookup_record.json, write the \"url\" of your API, and run without --script: then MODEL_ID is asked (its \
            key is in KEY_VARIABLE).",
+};
+
+static MCP: ProjectTemplate = ProjectTemplate {
+    name: "mcp",
+    about: "an agent that reads files with an MCP server",
+    noun: "note",
+    main: "reader.json",
+    files: &[
+        file!("mcp", "reader.json", "the loop: its input, objective, tools and limits"),
+        file!("mcp", "loopctl.json", "the project: its model, and the server of the tools"),
+        file!("mcp", "mcp.lock.json", "what the server says of its tools; `loopctl mcp pin` writes it"),
+        file!("mcp", "notes/lift.txt", "a file to be read"),
+        file!("mcp", "script.json", "the replies of the scripted model, and of the server"),
+        file!("mcp", "reader.test.json", "scenarios: what must hold of a run"),
+    ],
+    run: "run reader --script script.json --input 'question=When is the lift checked?'",
+    real: "With Node.js, run without --script: then the server is started by npx, and MODEL_ID is asked (its key is in \
+           KEY_VARIABLE). For a server of yours, name it in loopctl.json and run `loopctl mcp pin`.",
 };
 
 static WORKFLOW: ProjectTemplate = ProjectTemplate {

@@ -65,7 +65,7 @@ fn works(place: &Place, init: &[&str]) -> Vec<Ran> {
 
 #[test]
 fn each_kind_of_project_works_at_once() {
-    for (kind, noun) in [("triage", "ticket"), ("http", "order"), ("workflow", "invoice")] {
+    for (kind, noun) in [("triage", "ticket"), ("http", "order"), ("mcp", "note"), ("workflow", "invoice")] {
         let place = Place::new();
         let all = works(&place, &["init", "mine", "--from", kind]);
         assert!(!all[2].stdout.trim().is_empty(), "{kind}: the run has no answer");
@@ -81,7 +81,7 @@ fn the_folder_may_be_this_one_and_the_noun_and_the_model_are_the_users() {
     for noun in ["order", "group", "value", "purchase_order", "select", "t2", "objective", "tools"] {
         let place = Place::new();
         fs::create_dir(place.path().join("mine")).unwrap();
-        for kind in ["triage", "http", "workflow"] {
+        for kind in ["triage", "http", "mcp", "workflow"] {
             let folder = format!("mine/{kind}");
             let args = ["init", &folder, "--from", kind, "--looks-up", noun, "--model", "claude-sonnet-4-5"];
             let made = place.call(&args);
@@ -179,7 +179,7 @@ fn what_is_no_name_and_no_folder_is_refused() {
         (&["init", "mine", "--model", "\u{1b}[2J"], "no id of a model"),
         (&["init", "mine", "--model", concat!("sk-", "proj-a1B2c3D4e5F6g7H8i9J0k1L2")], "it looks like"),
         (&["init", "mine", "--from", "trige"], "the nearest kind is triage"),
-        (&["init", "mine", "--from", "django"], "triage, http, workflow, or hyphen FILE"),
+        (&["init", "mine", "--from", "django"], "triage, http, mcp, workflow, or hyphen FILE"),
         (&["init", "mine", "--from", "hyphen"], "--from hyphen names no document"),
         (&["init", "mine", "--from", "http", "other"], "takes no file: other"),
         (&["init", "mine", "--from", "hyphen", "gone.json"], "gone.json"),
