@@ -32,6 +32,7 @@ mod model_wait;
 mod named_document;
 mod new_files;
 mod next_commands;
+mod openapi;
 mod output;
 mod pause_program;
 mod process;
@@ -128,6 +129,8 @@ enum Command {
     Workers(workers::WorkersCommand),
     Token(token::TokenCommand),
     Mcp(mcp::McpCommand),
+    #[command(name = "openapi")]
+    OpenApi(openapi::OpenApiCommand),
     Prompt(prompt::PromptCommand),
     Schema(schema::SchemaCommand),
     Completions(completions::CompletionsCommand),
@@ -229,6 +232,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Workers(workers) => workers.perform(surface).await,
             Command::Token(token) => token.perform(surface),
             Command::Mcp(mcp) => mcp.perform(surface).await,
+            Command::OpenApi(openapi) => openapi.perform(surface),
             Command::Prompt(prompt) => prompt.perform(surface).await,
             Command::Schema(schema) => schema.perform(surface),
             Command::Completions(completions) => completions.perform(surface),

@@ -34,6 +34,7 @@ mod hyphen_pages;
 mod json_suite;
 mod mcp;
 mod mcp_serve;
+mod openapi;
 mod packaging;
 mod pasted;
 mod picture;

@@ -14,6 +14,7 @@ mod load;
 pub mod locked_tools;
 pub mod names;
 mod notify;
+pub mod openapi;
 mod outside_files;
 mod prompt;
 mod react;

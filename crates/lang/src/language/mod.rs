@@ -20,6 +20,7 @@ pub mod loop_document;
 pub mod mcp;
 mod named_step;
 pub mod notify;
+pub mod openapi;
 pub mod project;
 pub mod react;
 pub mod recording;

@@ -141,9 +141,11 @@ impl<'a> ActionDraft<'a> {
         match Field::compile(value) {
             Ok(field) => {
                 let members = field.left_out_members();
-                // A query parameter is a member, too.
+                // A query parameter and a header are members, too, and so is a body as a whole.
                 let is_lone = matches!(&field, Field::Path(path) if path.len() == 1);
-                let is_member = pointer.starts_with("/query/") && (is_lone || matches!(&field, Field::Optional(_)));
+                let is_member =
+                    ["/query/", "/headers/"].iter().any(|top| pointer.starts_with(top)) || pointer == "/body";
+                let is_member = is_member && (is_lone || matches!(&field, Field::Optional(_)));
                 field.each_named(&mut |below, variable, is_path| {
                     let is_left_out = is_member || members.contains(below);
                     let form = NamingForm { is_left_out, is_path };

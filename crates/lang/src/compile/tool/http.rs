@@ -19,6 +19,15 @@ const PLAIN_FORMATS: [&str; 8] = ["date", "time", "date-time", "duration", "uuid
 /// Headers that belong to the connection: a value for them could split a request in two.
 const OURS: [&str; 6] = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
 
+/// Headers that the client sets as well, and refuses from a document.
+const OF_CLIENT: [&str; 6] =
+    ["keep-alive", "proxy-connection", "proxy-authorization", "trailer", "expect", "accept-encoding"];
+
+/// Whether a header is the connection's own: no action sends it.
+pub(in crate::compile) fn is_connection_header(name: &str) -> bool {
+    OURS.iter().chain(&OF_CLIENT).any(|own| own.eq_ignore_ascii_case(name))
+}
+
 pub(super) fn compile(action: &HttpAction, work: &mut ActionDraft<'_>) -> Option<HttpTool> {
     let url = work.template(&action.url, ValueEscape::Url, "/url");
     let parts = address(&action.url, work);

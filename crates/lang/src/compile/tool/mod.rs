@@ -34,6 +34,7 @@ use crate::syntax::shape::Unknown;
 pub(super) use action_compiler::is_at;
 use action_compiler::{ActionDraft, NamedVariable, NamingForm};
 pub use call_limits::loosened;
+pub(super) use http::is_connection_header;
 pub use http::strays;
 pub(super) use parameters::bad_schema;
 pub use sql::named_parameters;

@@ -81,7 +81,7 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
     let mut url = parse_url(&tool.url.render(scope).map_err(missing)?)?;
     let mut headers = Vec::new();
     for (name, field) in &tool.headers {
-        match field.resolve_entry(scope).map_err(missing)?.unwrap_or_default() {
+        match field.resolve_member(scope).map_err(missing)?.unwrap_or_default() {
             Value::Null => {}
             value => headers.push((name.clone(), plain(&value))),
         }
@@ -94,7 +94,10 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
     let declared = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(CONTENT_TYPE.as_str()));
     let content_type = declared.map_or_else(|| action.content_type.clone(), |(_, value)| value.clone());
     let body = match &tool.body {
-        Some(Body::Json(field)) => Some(made(&field.resolve(scope).map_err(missing)?, &content_type)?),
+        Some(Body::Json(field)) => {
+            let value = field.resolve_member(scope).map_err(missing)?;
+            value.map(|value| made(&value, &content_type)).transpose()?
+        }
         Some(Body::Text(template)) => Some(template.render(scope).map_err(missing)?.into_bytes()),
         Some(Body::Notice(kind)) => Some(made(&notice::body(*kind, call.input, &call.key()), &content_type)?),
         None => {

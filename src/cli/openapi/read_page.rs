@@ -1,0 +1,67 @@
+//! Reads a page, and the files of its folder that its references name.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::cli::failure::CommandError;
+use crate::compile::openapi::PageFiles;
+use crate::project::guarded_read;
+
+/// The most bytes of a file, and of all files of a page: 32 and 64 MiB.
+const MAX_FILE_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 64 << 20;
+/// The most files of a page.
+const MAX_FILES: usize = 500;
+
+/// Reads a page. Files that its references name and that can't be read are left out: what needs them says so.
+///
+/// # Errors
+/// When the page itself can't be read, or there is too much of it.
+pub fn read(path: &Path) -> Result<PageFiles, CommandError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (value, mut total) = value_of(path).map_err(|why| CommandError::usage(format!("{}: {why}", path.display())))?;
+    let mut files = PageFiles::new(&name, value);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(folder) = folder.canonicalize() else { return Ok(files) };
+    let mut count = 1_usize;
+    loop {
+        let missing = files.missing();
+        if missing.is_empty() {
+            return Ok(files);
+        }
+        for name in missing {
+            count = count.saturating_add(1);
+            if count > MAX_FILES {
+                return Err(CommandError::usage(format!("{}: it has more than {MAX_FILES} files", path.display())));
+            }
+            let read = inside(&folder, &name).and_then(|file| value_of(&file).ok());
+            let (value, bytes) = read.unwrap_or((Value::Null, 0));
+            total = total.saturating_add(bytes);
+            if total > MAX_BYTES {
+                let most = MAX_BYTES >> 20;
+                return Err(CommandError::usage(format!("{}: its files have more than {most} MiB", path.display())));
+            }
+            files.add(name, value);
+        }
+    }
+}
+
+/// A file of a folder; none where a link leads out of it.
+fn inside(folder: &Path, name: &str) -> Option<PathBuf> {
+    let real = folder.join(name).canonicalize().ok()?;
+    real.starts_with(folder).then_some(real)
+}
+
+/// The value of a file, and how many bytes it has.
+fn value_of(path: &Path) -> Result<(Value, usize), String> {
+    let text = guarded_read::text(path, MAX_FILE_BYTES).map_err(|unread| unread.reason(MAX_FILE_BYTES))?;
+    let plain = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
+    match serde_json::from_str(plain) {
+        Ok(value) => Ok((value, text.len())),
+        Err(error) if plain.trim_start().starts_with(['{', '[']) => Err(format!("it is no JSON: {error}")),
+        Err(_) => {
+            Err("it is no JSON. A page in YAML is made JSON first: `yq -o json . page.yaml > page.json`".to_owned())
+        }
+    }
+}

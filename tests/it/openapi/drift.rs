@@ -1,0 +1,88 @@
+//! A page that has changed: each change has a class.
+
+use serde_json::{Value, json};
+
+use super::{page, pin, read, shop};
+
+fn verify(place: &crate::common::Place) -> (i32, String) {
+    let ran = place.call(&["openapi", "pin", "--verify"]);
+    (ran.code, ran.stdout + &ran.stderr)
+}
+
+#[test]
+fn each_change_of_a_page_has_a_class_and_an_exit_code() {
+    let place = shop(|_| {});
+    assert_eq!(pin(&place, &[]).code, 0);
+    let (code, said) = verify(&place);
+    assert!(code == 0 && said.contains("as pinned"), "{said}");
+    let before = place.files();
+    type Change = fn(&mut Value);
+    let changes: [(&str, Change); 7] = [
+        ("text         orders_create", |page| page["paths"]["/orders"]["post"]["summary"] = json!("Order.")),
+        ("input        orders_create", |page| page["components"]["schemas"]["Article"]["required"] = json!([])),
+        ("input        orders_get", |page| page["servers"][0]["url"] = json!("https://other.example.com")),
+        ("output       orders_list", |page| {
+            page["components"]["schemas"]["Order"]["properties"]["id"]["type"] = json!("string")
+        }),
+        ("gone         orders_get", |page| {
+            page["paths"]["/orders/{order-id}"].as_object_mut().unwrap().shift_remove("get");
+        }),
+        ("gone         orders_get", |page| {
+            page["paths"]["/orders/{order-id}"]["get"]["parameters"] =
+                json!([{ "name": "s", "in": "cookie", "required": true }]);
+        }),
+        ("changed since", |page| page["paths"]["/orders"]["get"]["deprecated"] = json!(true)),
+    ];
+    for (line, change) in changes {
+        page(&place, change);
+        let (code, said) = verify(&place);
+        assert!(code == 1 && said.contains(line), "{line}: {said}");
+    }
+    // The order of keys, titles and what no call depends on are notation. What is new is named, and no failure.
+    page(&place, |page| {
+        page["paths"].as_object_mut().unwrap().sort_keys();
+        page["components"]["schemas"].as_object_mut().unwrap().sort_keys();
+        page["components"]["schemas"]["Order"]["title"] = json!("An order");
+        page["components"]["schemas"]["Order"]["required"] = json!(["lines", "id"]);
+        page["paths"]["/new"] = json!({ "get": { "operationId": "fresh", "responses": {} } });
+    });
+    let (code, said) = verify(&place);
+    assert!(code == 0 && said.contains("new          fresh") && !said.contains("input"), "{said}");
+    // Nothing of this was written.
+    let written: Vec<_> = place
+        .files()
+        .into_iter()
+        .filter(|(path, _)| !path.ends_with("shop.json") || path.ends_with("actions/shop.json"))
+        .collect();
+    assert!(
+        before
+            .iter()
+            .filter(|(path, _)| !path.ends_with("shop.json") || path.ends_with("actions/shop.json"))
+            .eq(written.iter())
+    );
+    page(&place, |page| page["paths"]["/orders"]["post"]["summary"] = json!("Order."));
+    let again = pin(&place, &[]);
+    assert!(again.code == 0 && again.stderr.contains("changed  orders_create (text)"), "{again:#?}");
+    assert_eq!(verify(&place).0, 0);
+}
+
+#[test]
+fn a_file_that_somebody_changed_or_wrote_is_never_written_over() {
+    let place = shop(|_| {});
+    place.file("actions/shop.json", "[]");
+    let refused = pin(&place, &[]);
+    assert!(refused.code == 2 && refused.stderr.contains("written by somebody else"), "{refused:#?}");
+    assert_eq!((read(&place, "actions/shop.json").as_str(), read(&place, "openapi.lock.json").as_str()), ("[]", ""));
+    std::fs::remove_file(place.path().join("actions/shop.json")).unwrap();
+    assert_eq!(pin(&place, &[]).code, 0);
+    let written = read(&place, "actions/shop.json");
+    place.file("actions/shop.json", written.replace("Create an order.", "Creates an order."));
+    let (code, said) = verify(&place);
+    assert!(code == 1 && said.contains("edited       actions/shop.json"), "{said}");
+    page(&place, |page| page["paths"]["/orders"]["post"]["summary"] = json!("Order."));
+    let refused = pin(&place, &[]);
+    assert!(refused.code == 2 && refused.stderr.contains("changed since it was written"), "{refused:#?}");
+    assert!(read(&place, "actions/shop.json").contains("Creates an order."));
+    let other = pin(&place, &["--name", "store"]);
+    assert!(other.code == 2 && other.stderr.contains("--prefix"), "{other:#?}");
+}

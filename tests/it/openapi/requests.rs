@@ -1,0 +1,84 @@
+//! What is sent: each value in its place, and what a call leaves out nowhere.
+
+use serde_json::{Value, json};
+
+use super::{actions, pin, shop};
+use crate::common::server::{Answer, Server};
+use crate::common::{Place, observed, think};
+
+/// Makes calls of the shop at a server.
+fn calls(place: &Place, server: &Server, calls: &[Value]) -> Vec<Value> {
+    assert_eq!(pin(place, &["--host", &format!("{}/v1", server.url())]).code, 0);
+    let keys = ["shop_token", "shop_login", "shop_key", "shop_keyinquery"];
+    let secrets: Value = keys.iter().map(|key| ((*key).to_owned(), json!("env:T"))).collect();
+    place.json("loopctl.json", &json!({ "orgconfig": secrets, "allow": { "private_addresses": true } }));
+    let all = actions(place);
+    let tools: Vec<Value> =
+        all.as_object().unwrap().keys().map(|name| json!({ "type": "action", "name": name })).collect();
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "name": "shop", "properties": { "mode": "react", "objective": "Buy.", "tools": tools } }),
+    );
+    let checked = place.call(&["check", "--deny-warnings", "loop.json"]);
+    assert_eq!(checked.code, 0, "{checked:#?}");
+    place.calls_with(calls, &[], &[("T", "S3CR3T")])
+}
+
+#[test]
+fn each_value_is_sent_in_its_place() {
+    let place = shop(|_| {});
+    let server = Server::with(|_, _| Answer::json("{\"ok\":true}"));
+    let seen = calls(
+        &place,
+        &server,
+        &[
+            think(
+                "orders_list",
+                json!({ "X_Tenant": "a", "state": ["open", "paid"], "filter_paid": true, "X_Trace": "t 1" }),
+            ),
+            think("orders_list", json!({ "X_Tenant": "a" })),
+            think(
+                "orders_create",
+                json!({ "X_Tenant": "a", "body": { "lines": [{ "article": "x", "count": 2 }], "note": null } }),
+            ),
+            think("orders_get", json!({ "order_id": "a/b?c" })),
+            think("orders_replace", json!({ "order_id": "7", "body": { "text": "a&b", "tags": ["x", "y"] } })),
+            think("orders_replace", json!({ "order_id": "7" })),
+            think("delete_orders_order-id", json!({ "order_id": "7" })),
+            think("orders_pay", json!({ "order_id": "7", "body": { "kind": "card", "number": "1" } })),
+        ],
+    );
+    assert!(seen[..8].iter().all(|entry| observed(entry).contains("true")), "{seen:#?}");
+    let sent = server.requests();
+    let line = |at: usize| format!("{} {}", sent[at].method, sent[at].path);
+    assert_eq!(line(0), "GET /v1/orders?filter%5Bpaid%5D=true&state=open&state=paid");
+    assert_eq!((sent[0].header("x-tenant"), sent[0].header("x-trace")), (Some("a"), Some("t 1")));
+    assert_eq!(sent[0].header("authorization"), Some("Bearer S3CR3T"));
+    assert_eq!((line(1).as_str(), sent[1].header("x-trace")), ("GET /v1/orders", None));
+    assert_eq!(sent[2].json(), json!({ "lines": [{ "article": "x", "count": 2 }], "note": null }));
+    assert_eq!(line(3), "GET /v1/orders/a%2Fb%3Fc");
+    assert_eq!(sent[3].header("authorization"), None);
+    assert_eq!((sent[4].text().as_str(), sent[4].header("x-api-key")), ("text=a%26b&tags=x&tags=y", Some("S3CR3T")));
+    assert_eq!(sent[4].header("content-type"), Some("application/x-www-form-urlencoded"));
+    assert_eq!((sent[5].text().as_str(), sent[5].header("content-type")), ("", None));
+    assert_eq!((line(6).as_str(), sent[6].header("authorization")), ("DELETE /v1/orders/7", Some("Basic S3CR3T")));
+    assert_eq!(
+        (line(7).as_str(), sent[7].header("content-type")),
+        ("PATCH /v1/orders/7?api_key=S3CR3T", Some("application/merge-patch+json"))
+    );
+}
+
+#[test]
+fn what_the_page_does_not_take_is_not_sent() {
+    let place = shop(|_| {});
+    let server = Server::with(|_, _| Answer::json("{\"ok\":true}"));
+    let refused = [
+        think("orders_get", json!({ "order_id": "" })),
+        think("orders_create", json!({ "X_Tenant": "a", "body": { "lines": [] } })),
+        think("orders_create", json!({ "X_Tenant": "a" })),
+        think("orders_pay", json!({ "order_id": "7", "body": { "kind": "cash" } })),
+        think("orders_list", json!({ "X_Tenant": "a", "session": "s" })),
+    ];
+    let seen = calls(&place, &server, &[&refused[..], &[think("orders_get", json!({ "order_id": "1" }))]].concat());
+    assert_eq!(server.requests().len(), 1, "{seen:#?}");
+}
