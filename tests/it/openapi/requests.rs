@@ -34,31 +34,38 @@ fn each_value_is_sent_in_its_place() {
         &[
             think(
                 "orders_list",
-                json!({ "X_Tenant": "a", "state": ["open", "paid"], "filter_paid": true, "X_Trace": "t 1" }),
+                json!({ "X_Tenant": "a", "state": ["open", "paid"], "filter_paid": true, "X_Trace": "t 1", "ids": [3, 4], "created": { "gte": 5 } }),
             ),
             think("orders_list", json!({ "X_Tenant": "a" })),
             think(
                 "orders_create",
-                json!({ "X_Tenant": "a", "body": { "lines": [{ "article": "x", "count": 2 }], "note": null } }),
+                json!({ "X_Tenant": "a", "body": { "lines": [{ "article": "x", "color": "red", "count": 2 }], "note": null } }),
             ),
             think("orders_get", json!({ "order_id": "a/b?c" })),
-            think("orders_replace", json!({ "order_id": "7", "body": { "text": "a&b", "tags": ["x", "y"] } })),
+            think(
+                "orders_replace",
+                json!({ "order_id": "7", "body": { "text": "a&b", "tags": ["x", "y"], "extra": { "k": "v" } } }),
+            ),
             think("orders_replace", json!({ "order_id": "7" })),
             think("delete_orders_order-id", json!({ "order_id": "7" })),
             think("orders_pay", json!({ "order_id": "7", "body": { "kind": "card", "number": "1" } })),
+            think("orders_close", json!({ "order_id": "7" })),
         ],
     );
-    assert!(seen[..8].iter().all(|entry| observed(entry).contains("true")), "{seen:#?}");
+    assert!(seen[..9].iter().all(|entry| observed(entry).contains("true")), "{seen:#?}");
     let sent = server.requests();
     let line = |at: usize| format!("{} {}", sent[at].method, sent[at].path);
-    assert_eq!(line(0), "GET /v1/orders?filter%5Bpaid%5D=true&state=open&state=paid");
+    assert_eq!(line(0), "GET /v1/orders?created%5Bgte%5D=5&filter%5Bpaid%5D=true&ids=3,4&state=open&state=paid");
     assert_eq!((sent[0].header("x-tenant"), sent[0].header("x-trace")), (Some("a"), Some("t 1")));
     assert_eq!(sent[0].header("authorization"), Some("Bearer S3CR3T"));
     assert_eq!((line(1).as_str(), sent[1].header("x-trace")), ("GET /v1/orders", None));
-    assert_eq!(sent[2].json(), json!({ "lines": [{ "article": "x", "count": 2 }], "note": null }));
+    assert_eq!(sent[2].json(), json!({ "lines": [{ "article": "x", "color": "red", "count": 2 }], "note": null }));
     assert_eq!(line(3), "GET /v1/orders/a%2Fb%3Fc");
     assert_eq!(sent[3].header("authorization"), None);
-    assert_eq!((sent[4].text().as_str(), sent[4].header("x-api-key")), ("text=a%26b&tags=x&tags=y", Some("S3CR3T")));
+    assert_eq!(
+        (sent[4].text().as_str(), sent[4].header("x-api-key")),
+        ("text=a%26b&tags=x&tags=y&extra%5Bk%5D=v", Some("S3CR3T"))
+    );
     assert_eq!(sent[4].header("content-type"), Some("application/x-www-form-urlencoded"));
     assert_eq!((sent[5].text().as_str(), sent[5].header("content-type")), ("", None));
     assert_eq!((line(6).as_str(), sent[6].header("authorization")), ("DELETE /v1/orders/7", Some("Basic S3CR3T")));
@@ -66,6 +73,8 @@ fn each_value_is_sent_in_its_place() {
         (line(7).as_str(), sent[7].header("content-type")),
         ("PATCH /v1/orders/7?api_key=S3CR3T", Some("application/merge-patch+json"))
     );
+    let closed = (sent[8].text(), sent[8].header("content-type"), sent[8].header("accept"));
+    assert_eq!(closed, (String::new(), None, Some("text/csv")));
 }
 
 #[test]

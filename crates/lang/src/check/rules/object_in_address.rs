@@ -3,10 +3,12 @@
 
 use crate::check::{Rule, SentText, Subject, ValueSchemas};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
-use crate::language::action::TextKind;
+use crate::language::Action;
+use crate::language::action::{TextKind, ValueStyle};
 use crate::program::reference::{Field, PathStep};
 use crate::program::schema::LargeTypes;
 use crate::program::template::ValueUse;
+use crate::syntax::token;
 
 pub const RULE: Rule = Rule { code: codes::OBJECT_IN_ADDRESS, check };
 
@@ -33,6 +35,9 @@ fn in_text(subject: &Subject<'_>, sent: &SentText<'_>, schemas: ValueSchemas<'_>
     let Some(field) = sent.compiled() else { return };
     let is_path = matches!(field, Field::Path(_) | Field::Optional(_));
     let place = if sent.kind == TextKind::Header { "a header" } else { "the address" };
+    if is_path && writes_objects(subject, sent) {
+        return;
+    }
     let judge = |used: &ValueUse| {
         let at = sent.cursor.clone().inside(used.range.clone());
         let types = allowed(used, sent.kind, is_path, schemas).filter(|_| !subject.is_reported(&at.place()))?;
@@ -52,6 +57,14 @@ fn in_text(subject: &Subject<'_>, sent: &SentText<'_>, schemas: ValueSchemas<'_>
             found.push(fault);
         }
     });
+}
+
+/// Whether a parameter of the query as a whole is written with brackets: objects have a form then.
+fn writes_objects(subject: &Subject<'_>, sent: &SentText<'_>) -> bool {
+    let Some(used) = sent.action.and_then(|at| subject.actions().get(at)) else { return false };
+    let Action::Http(http) = &*used.action else { return false };
+    let name = sent.cursor.path().rsplit_once("/query/").map_or("", |(_, name)| name);
+    http.query_style.iter().any(|(known, style)| *style == ValueStyle::Brackets && token(known) == name)
 }
 
 /// What a value may be that has no place there, in words; nothing when it may not.

@@ -143,6 +143,17 @@ pub(super) fn with_word(choice: Value, property: &str, words: &[String]) -> Valu
     }
     if let Value::Object(properties) = members.entry("properties").or_insert_with(|| json!({})) {
         let mut word = word;
+        let known = properties.get(property).and_then(|old| old.get("enum")).and_then(Value::as_array);
+        if let Some(known) = known {
+            // A choice that names its words itself is as it says.
+            let both: Vec<&String> =
+                words.iter().filter(|word| known.iter().any(|known| known == word.as_str())).collect();
+            if both.is_empty() {
+                named(&mut members);
+                return Value::Object(members);
+            }
+            word = json!({ "type": "string", "enum": both });
+        }
         if let (Some(word), Some(text)) =
             (word.as_object_mut(), properties.get(property).and_then(|old| old.get("description")))
         {

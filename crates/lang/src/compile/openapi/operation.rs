@@ -13,7 +13,7 @@ use super::request_body::{RequestBody, body};
 use super::server_address::address;
 use super::sound_schema::sound;
 use super::{MadeAction, PinSettings};
-use crate::language::action::Method;
+use crate::language::action::{Method, ValueStyle};
 use crate::policy::server_text::suspicions;
 use crate::program::reference::RESERVED;
 
@@ -62,6 +62,8 @@ struct CallInput {
     names: BTreeMap<(ParameterPlace, String), String>,
     /// The content type of the body, and the input that is the body.
     body: Option<(String, String)>,
+    /// How the fields of a form are written.
+    form_styles: BTreeMap<String, ValueStyle>,
     notes: Vec<String>,
     /// Whether there were more parts than are read.
     is_cut: bool,
@@ -94,8 +96,10 @@ impl WrittenOperation<'_> {
     /// # Errors
     /// Why no action can, in a sentence without a final stop.
     pub fn action(&self, files: &PageFiles, name: &str, settings: &PinSettings) -> Result<MadeAction, String> {
+        let accepted = accepted(files, self.operation)?;
         let base = address([files.page(), self.path_item, self.operation], settings.host.as_deref())?;
-        let credentials = credentials(files, self.operation, &settings.secret_prefix, settings.bearer.as_deref())?;
+        let mut credentials = credentials(files, self.operation, &settings.secret_prefix, settings.bearer.as_deref())?;
+        credentials.headers.extend(accepted.map(|media| ("Accept".to_owned(), media)));
         let mut last = None;
         for depth in DEPTHS {
             let made = self.call(files, depth, &credentials)?;
@@ -196,11 +200,23 @@ impl WrittenOperation<'_> {
         if !query.is_empty() {
             put("query", query.into_iter().collect());
         }
+        let of_query = |parameter: &&Parameter| parameter.place == ParameterPlace::Query;
+        let styled = input.parameters.iter().filter(of_query).map(|parameter| (&parameter.name, parameter.style));
+        let query_styles: BTreeMap<_, _> = styled.filter(|(_, style)| *style != ValueStyle::Repeat).collect();
+        if !query_styles.is_empty() {
+            put("query_style", json!(query_styles));
+        }
+        if !input.form_styles.is_empty() {
+            put("form_style", json!(input.form_styles));
+        }
         if let Some((content_type, name)) = &input.body {
             if content_type != "application/json" {
                 put("content_type", content_type.as_str().into());
             }
             put("body", format!("@{name}").into());
+        } else if self.method.has_body() {
+            // Nothing is sent where the page describes no body.
+            put("body", "".into());
         }
         put("idempotent", self.method.is_idempotent().into());
         put("parameters", input.schema.clone());
@@ -255,6 +271,38 @@ impl WrittenOperation<'_> {
     }
 }
 
+/// The type of content that an operation answers with, where that is not JSON as it is asked for by itself.
+///
+/// # Errors
+/// When no model could read any of the types.
+fn accepted(files: &PageFiles, operation: PagePart<'_>) -> Result<Option<String>, String> {
+    let answers = operation.get("responses").into_iter().flat_map(PagePart::members);
+    let contents = answers
+        .filter(|(status, _)| status.starts_with('2'))
+        .filter_map(|(_, at)| files.follow(at).ok()?.get("content"));
+    let mut types: Vec<String> = contents
+        .flat_map(PagePart::members)
+        .map(|(media, _)| media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+        .collect();
+    types.sort_unstable();
+    let is_own = |media: &String| matches!(media.as_str(), "application/json" | "*/*" | "application/*" | "");
+    if types.is_empty() || types.iter().any(is_own) {
+        return Ok(None);
+    }
+    let is_written = |media: &&String| {
+        media.contains('/') && media.chars().all(|c| c.is_ascii_alphanumeric() || "!#$&^_.+-/*".contains(c))
+    };
+    let is_json = |media: &&String| media.ends_with("+json") || media.ends_with("/json");
+    let is_text = |media: &&String| {
+        media.starts_with("text/") || media.ends_with("xml") || media.ends_with("yaml") || media.ends_with("graphql")
+    };
+    let written = || types.iter().filter(is_written);
+    match written().find(is_json).or_else(|| written().find(is_text)) {
+        Some(media) => Ok(Some(media.clone())),
+        None => Err(format!("it answers with {}, which is no text", types.join(", "))),
+    }
+}
+
 /// The input of a call: a name for each parameter, and one for the body.
 fn input(parameters: Parameters, body: Option<RequestBody>, reader: SchemaReader<'_>) -> Result<CallInput, String> {
     let mut taken: BTreeSet<String> = RESERVED.iter().map(|name| (*name).to_owned()).collect();
@@ -271,7 +319,7 @@ fn input(parameters: Parameters, body: Option<RequestBody>, reader: SchemaReader
     };
     let Parameters { all, mut notes } = parameters;
     let (mut properties, mut required, mut names) = (Map::new(), Vec::new(), BTreeMap::new());
-    for Parameter { place, name, is_required, schema } in &all {
+    for Parameter { place, name, is_required, schema, .. } in &all {
         let input = given(name);
         if *is_required {
             required.push(Value::from(input.as_str()));
@@ -279,6 +327,7 @@ fn input(parameters: Parameters, body: Option<RequestBody>, reader: SchemaReader
         properties.insert(input.clone(), renamed(schema.clone(), name, &input));
         names.insert((*place, name.clone()), input);
     }
+    let mut form_styles = BTreeMap::new();
     let body = body.map(|body| {
         let input = given("body");
         if body.is_required {
@@ -286,6 +335,7 @@ fn input(parameters: Parameters, body: Option<RequestBody>, reader: SchemaReader
         }
         properties.insert(input.clone(), body.schema);
         notes.extend(body.notes);
+        form_styles = body.styles;
         (body.content_type, input)
     });
     let mut root =
@@ -297,7 +347,7 @@ fn input(parameters: Parameters, body: Option<RequestBody>, reader: SchemaReader
     notes.extend(reader.notes.iter().cloned());
     let is_cut = reader.is_cut();
     let schema = reader.whole(Value::Object(root));
-    Ok(CallInput { schema, parameters: all, names, body, notes, is_cut })
+    Ok(CallInput { schema, parameters: all, names, body, form_styles, notes, is_cut })
 }
 
 /// A schema that says by which name an input is sent, where that is another one.

@@ -9,6 +9,7 @@ use super::page_files::{PageFiles, PagePart};
 use super::page_text::plain;
 use super::read_schema::SchemaReader;
 use crate::compile::tool::is_connection_header;
+use crate::language::action::ValueStyle;
 
 /// The most characters of the description of a parameter.
 const MAX_TEXT_CHARACTERS: usize = 300;
@@ -29,6 +30,8 @@ pub(super) struct Parameter {
     pub name: String,
     pub is_required: bool,
     pub schema: Value,
+    /// How a list or an object is written.
+    pub style: ValueStyle,
 }
 
 /// The parameters of an operation.
@@ -105,24 +108,19 @@ fn parameter<'p>(
         }
     }
     let style = written.text("style").unwrap_or(usual);
-    if style != usual {
-        return Err(format!("the parameter `{name}` is written as `{style}`"));
-    }
     let Some(schema) = written.get("schema") else {
         return Err(format!("the parameter `{name}` is a document of its own type"));
     };
     let types = JsonKinds::of(files, schema);
-    if types.has_object() {
-        return Err(format!("the parameter `{name}` may be an object"));
-    }
-    let is_repeated =
-        place == ParameterPlace::Query && written.get("explode").is_none_or(|at| *at.value != json!(false));
-    if types.has_list() && !is_repeated {
-        return Err(format!("the parameter `{name}` is a list in one text"));
-    }
-    if types.has_list() && !JsonKinds::of_items(files, schema).is_scalar() {
-        return Err(format!("the parameter `{name}` is a list of lists or objects"));
-    }
+    let explodes = written.get("explode").map_or(style == "form", |at| *at.value == json!(true));
+    let style = match place {
+        ParameterPlace::Query => value_style(files, schema, style, explodes),
+        _ if style != usual => Err(format!("is written as `{style}`")),
+        _ if types.is_scalar() => Ok(ValueStyle::Repeat),
+        _ => Err("is a list or an object in one text".to_owned()),
+    };
+    let style = style.map_err(|why| format!("the parameter `{name}` {why}"))?;
+    let is_repeated = place == ParameterPlace::Query;
     let mut made = reader.schema(schema, 0);
     let deprecated = if written.is("deprecated") { "Deprecated. " } else { "" };
     let text = format!("{deprecated}{}", written.text("description").unwrap_or_default());
@@ -143,5 +141,49 @@ fn parameter<'p>(
             members.insert("type".to_owned(), kinds);
         }
     }
-    Ok(Some(Parameter { place, name: name.to_owned(), is_required: false, schema: made }))
+    Ok(Some(Parameter { place, name: name.to_owned(), is_required: false, schema: made, style }))
+}
+
+/// How the value of a parameter of the query, or of a field of a form, is written.
+///
+/// # Errors
+/// Why it has no form that an action writes, after the name of it.
+pub(super) fn value_style<'p>(
+    files: &'p PageFiles,
+    schema: PagePart<'p>,
+    style: &str,
+    explodes: bool,
+) -> Result<ValueStyle, String> {
+    let types = JsonKinds::of(files, schema);
+    if types.is_scalar() {
+        return Ok(ValueStyle::Repeat);
+    }
+    if types.has_list() && !JsonKinds::of_items(files, schema).is_scalar() {
+        return Err("is a list of lists or objects".to_owned());
+    }
+    match (style, explodes) {
+        ("deepObject", _) if !types.has_list() && has_plain_members(files, schema) => Ok(ValueStyle::Brackets),
+        ("deepObject", _) => Err("is an object with more in it than `deepObject` has a form for".to_owned()),
+        _ if types.has_object() => Err("may be an object".to_owned()),
+        ("form" | "spaceDelimited" | "pipeDelimited", true) => Ok(ValueStyle::Repeat),
+        ("form", false) => Ok(ValueStyle::Comma),
+        ("spaceDelimited", false) => Ok(ValueStyle::Space),
+        ("pipeDelimited", false) => Ok(ValueStyle::Pipe),
+        _ => Err(format!("is written as `{style}`")),
+    }
+}
+
+/// Whether each member of an object is one text.
+fn has_plain_members<'p>(files: &'p PageFiles, schema: PagePart<'p>) -> bool {
+    let Ok(schema) = files.follow(schema) else { return false };
+    let is_plain = |part: PagePart<'p>| {
+        let part = files.follow(part);
+        part.is_ok_and(|part| {
+            let members = part.get("properties").into_iter().flat_map(PagePart::members).map(|(_, at)| at);
+            let others = part.get("additionalProperties").filter(|at| at.object().is_some_and(|at| !at.is_empty()));
+            members.chain(others).all(|at| JsonKinds::of(files, at).is_scalar())
+        })
+    };
+    let choices = ["oneOf", "anyOf", "allOf"].into_iter().filter_map(|word| schema.get(word)).flat_map(PagePart::items);
+    std::iter::once(schema).chain(choices).all(is_plain)
 }

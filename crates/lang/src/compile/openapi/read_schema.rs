@@ -93,8 +93,10 @@ impl<'p> SchemaReader<'p> {
             return opened(part.value);
         }
         match (part.value, part.text("$ref")) {
-            (Value::Object(members), Some(reference)) => self.referred(part, members, reference, depth),
-            (Value::Object(members), None) => self.members(part, members, depth),
+            (Value::Object(members), Some(reference)) if !says_more(members) => {
+                self.referred(part, members, reference, depth)
+            }
+            (Value::Object(members), _) => self.members(part, members, depth),
             (Value::Bool(_), _) => part.value.clone(),
             _ => json!({}),
         }
@@ -125,7 +127,6 @@ impl<'p> SchemaReader<'p> {
             }
         };
         let mut made = Map::from_iter([("$ref".to_owned(), Value::from(format!("#/$defs/{name}")))]);
-        // What is beside a reference adds to it since 3.1; before that, only a text is meant to be there.
         if let Some(text) = members.get("description").and_then(Value::as_str) {
             made.insert("description".to_owned(), plain(text, MAX_TEXT_CHARACTERS).into());
         }
@@ -207,13 +208,13 @@ impl<'p> SchemaReader<'p> {
         }
         exclusive(members, &mut made);
         self.without_answered(part, &mut made);
-        let whole = match part.get("allOf") {
-            Some(all) => {
-                let parts = all.items().map(|one| self.written_out(one, depth.saturating_add(1))).collect();
-                flat(made, parts)
-            }
-            None => Value::Object(made),
-        };
+        let below = depth.saturating_add(1);
+        // What is beside a reference adds to it.
+        let mut parts: Vec<Value> = part.text("$ref").map(|_| self.written_out(part, below)).into_iter().collect();
+        if let Some(all) = part.get("allOf") {
+            parts.extend(all.items().map(|one| self.written_out(one, below)));
+        }
+        let whole = if parts.is_empty() { Value::Object(made) } else { flat(made, parts) };
         if part.is("nullable") { with_null(whole) } else { whole }
     }
 
@@ -264,7 +265,7 @@ impl<'p> SchemaReader<'p> {
     fn words(&self, choice: PagePart<'p>, mapping: Option<PagePart<'p>>) -> Vec<String> {
         let Some(reference) = choice.text("$ref") else { return Vec::new() };
         let Ok(target) = self.files.target(choice.file, reference) else { return Vec::new() };
-        let own = target.key.rsplit('/').next().unwrap_or_default();
+        let own = target.key.rsplit_once("/components/schemas/").map_or("", |(_, name)| name);
         let leads_here = |at: &PagePart<'p>| {
             let text = at.value.as_str().unwrap_or_default();
             text == own || self.files.target(at.file, text).is_ok_and(|other| other.key == target.key)
@@ -272,7 +273,8 @@ impl<'p> SchemaReader<'p> {
         let mapped = mapping.into_iter().flat_map(PagePart::members).filter(|(_, at)| leads_here(at));
         let mut words: Vec<String> = mapped.map(|(word, _)| word.clone()).collect();
         words.sort_unstable();
-        if words.is_empty() { vec![own.to_owned()] } else { words }
+        // Only what has a name among the schemas of a page is named by it.
+        if words.is_empty() && !own.is_empty() { vec![own.to_owned()] } else { words }
     }
 
     /// A schema with the definitions that it names. One that is named once, or is short, is written out.
@@ -301,6 +303,17 @@ impl<'p> SchemaReader<'p> {
         }
         whole
     }
+}
+
+/// Whether there is more beside a reference than what describes it.
+fn says_more(members: &Map<String, Value>) -> bool {
+    let is_said = |name: &String| {
+        let name = name.as_str();
+        let is_keyword = PLAIN.contains(&name) || OF_ONE.contains(&name) || OF_NAMES.contains(&name);
+        is_keyword
+            || matches!(name, "allOf" | "anyOf" | "oneOf" | "prefixItems" | "exclusiveMinimum" | "exclusiveMaximum")
+    };
+    members.keys().any(is_said)
 }
 
 /// A schema of any value of the same type.

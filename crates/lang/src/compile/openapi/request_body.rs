@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use super::json_kinds::JsonKinds;
 use super::page_files::{PageFiles, PagePart};
 use super::page_text::plain;
+use super::parameter::value_style;
 use super::read_schema::SchemaReader;
+use crate::language::action::ValueStyle;
 
 /// The most characters of the description of a body.
 const MAX_TEXT_CHARACTERS: usize = 300;
@@ -19,6 +21,8 @@ pub(super) struct RequestBody {
     pub content_type: String,
     pub is_required: bool,
     pub schema: Value,
+    /// How the fields of a form are written, where not in the usual way.
+    pub styles: BTreeMap<String, ValueStyle>,
     /// What of it is never sent, in sentences.
     pub notes: Vec<String>,
 }
@@ -68,6 +72,7 @@ pub(super) fn body<'p>(
         is_required: written.is("required"),
         content_type: if media.contains('*') { "application/json".to_owned() } else { media },
         schema: json!({}),
+        styles: BTreeMap::new(),
         notes: Vec::new(),
     };
     if let Some(schema) = chosen.get("schema") {
@@ -78,11 +83,11 @@ pub(super) fn body<'p>(
         if body.content_type == "text/plain" && !types.is_scalar() {
             return Err("its body is a text, and described as something else".to_owned());
         }
-        body.schema = match body.content_type.as_str() {
-            FORM => form(files, schema, chosen.get("encoding"), reader, &mut body.notes)?,
-            "text/plain" => json!({ "type": "string" }),
-            _ => reader.schema(schema, 0),
-        };
+        match body.content_type.as_str() {
+            FORM => form(files, schema, chosen.get("encoding"), reader, &mut body)?,
+            "text/plain" => body.schema = json!({ "type": "string" }),
+            _ => body.schema = reader.schema(schema, 0),
+        }
     } else if body.content_type == FORM {
         return Err("its body is a form that is not described".to_owned());
     }
@@ -99,8 +104,8 @@ fn form<'p>(
     schema: PagePart<'p>,
     encoding: Option<PagePart<'p>>,
     reader: &mut SchemaReader<'p>,
-    notes: &mut Vec<String>,
-) -> Result<Value, String> {
+    body: &mut RequestBody,
+) -> Result<(), String> {
     let schema = files.follow(schema)?;
     if ["allOf", "oneOf", "anyOf"].iter().any(|word| schema.get(word).is_some()) {
         return Err("its body is a form with alternatives".to_owned());
@@ -115,10 +120,16 @@ fn form<'p>(
         if field.is("readOnly") {
             continue;
         }
-        match unsent_field(files, name, field, encoding) {
-            Some(why) if required.contains(&name.as_str()) => return Err(why),
-            Some(why) => notes.push(format!("{why}: it is never sent")),
-            None => {
+        let encoding = encoding.and_then(|all| all.get(name));
+        let style = encoding.and_then(|at| at.text("style")).unwrap_or("form");
+        let explodes = encoding.and_then(|at| at.get("explode")).map_or(style == "form", |at| *at.value == json!(true));
+        match value_style(files, field, style, explodes) {
+            Err(why) if required.contains(&name.as_str()) => return Err(format!("the field `{name}` {why}")),
+            Err(why) => body.notes.push(format!("the field `{name}` {why}: it is never sent")),
+            Ok(style) => {
+                if style != ValueStyle::Repeat {
+                    body.styles.insert(name.clone(), style);
+                }
                 properties.insert(name.clone(), reader.schema(field, 1));
             }
         }
@@ -128,29 +139,6 @@ fn form<'p>(
     if let Some(members) = made.as_object_mut().filter(|_| !named.is_empty()) {
         members.insert("required".to_owned(), json!(named));
     }
-    Ok(made)
-}
-
-/// Why a field of a form can't be sent.
-fn unsent_field<'p>(
-    files: &'p PageFiles,
-    name: &str,
-    field: PagePart<'p>,
-    encoding: Option<PagePart<'p>>,
-) -> Option<String> {
-    let types = JsonKinds::of(files, field);
-    let encoding = encoding.and_then(|all| all.get(name));
-    if types.has_object() {
-        return Some(format!("the field `{name}` may be an object"));
-    }
-    if !types.has_list() {
-        return None;
-    }
-    let style = encoding.and_then(|at| at.text("style")).unwrap_or("form");
-    let is_repeated = encoding.and_then(|at| at.get("explode")).is_none_or(|at| *at.value != json!(false));
-    if style != "form" || !is_repeated {
-        return Some(format!("the field `{name}` is a list that is written as `{style}`"));
-    }
-    (!JsonKinds::of_items(files, field).is_scalar())
-        .then(|| format!("the field `{name}` is a list of lists or objects"))
+    body.schema = made;
+    Ok(())
 }

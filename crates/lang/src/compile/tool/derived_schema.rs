@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::language::action::ValueStyle;
 use crate::program::reference::{Field, PathStep};
 use crate::program::schema::Schema;
 use crate::program::template::ValueUse;
@@ -70,8 +71,11 @@ fn uses(http: &HttpTool) -> HashMap<String, NameUses> {
     for (_, header) in &http.headers {
         header.each_use(&mut |_, used| of(&mut all, used).print(used));
     }
-    for (_, parameter) in &http.query {
+    for (name, parameter) in &http.query {
+        let has_form = http.action.query_style.get(name) == Some(&ValueStyle::Brackets);
         parameter.each_use(&mut |_, used| match parameter {
+            // Any value has a form there.
+            Field::Path(_) if used.path.len() == 1 && has_form => of(&mut all, used).has_parts = true,
             Field::Path(_) if used.path.len() == 1 => of(&mut all, used).is_parameter = true,
             Field::Template(_) | Field::Array(_) => of(&mut all, used).print(used),
             _ => of(&mut all, used).has_parts |= used.path.len() > 1,

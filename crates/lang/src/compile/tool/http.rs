@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::Value;
 
 use super::{ActionDraft, NamedVariable, NamingForm, is_at, is_value};
-use crate::diagnostic::codes;
+use crate::diagnostic::{codes, nearest};
 use crate::language::action::HttpAction;
 use crate::program::fault::LocalFault;
 use crate::program::reference::{Field, as_any_path, escape_pointer};
@@ -48,11 +48,48 @@ pub(super) fn compile(action: &HttpAction, work: &mut ActionDraft<'_>) -> Option
     }
     let body = action.body.as_ref().and_then(|body| self::body(body, &ContentType::of_text(action), work));
     let bare = content(action, body.as_ref(), work);
+    styles(action, work);
     let url = url?;
     if let Some(parts) = parts {
         secrets(&url, parts, work);
     }
     Some(HttpTool { action: action.clone(), url, headers, query, body, used, bare })
+}
+
+/// Reports the styles that nothing is written in.
+fn styles(action: &HttpAction, work: &mut ActionDraft<'_>) {
+    let described = action.parameters.as_ref().and_then(|parameters| parameters.get("properties")?.as_object());
+    // What no template names goes to the query, or to the body.
+    let takes_inputs = action.body.is_none();
+    let inputs = || described.into_iter().flatten().map(|(name, _)| name.as_str());
+    let in_query: Vec<&str> =
+        action.query.keys().map(String::as_str).chain(inputs().filter(|_| takes_inputs)).collect();
+    let is_any = takes_inputs && described.is_none();
+    for name in action.query_style.keys().filter(|name| !is_any && !in_query.contains(&name.as_str())) {
+        let message = format!("the query has no parameter `{}`: nothing is written in this style", name.escape_debug());
+        let fault =
+            LocalFault::error(codes::IDLE_STYLE, format!("/query_style/{}", escape_pointer(name)), message).at_key();
+        work.push(match nearest(name, in_query.iter().copied()) {
+            Some(near) => fault.help(format!("the nearest name is `{near}`")).rename(name, near),
+            None => fault.help("name a parameter of `query`"),
+        });
+    }
+    let is_form = ContentType::of(action).media == "application/x-www-form-urlencoded";
+    let fields = action.body.as_ref().and_then(Value::as_object);
+    for name in action.form_style.keys() {
+        let pointer = format!("/form_style/{}", escape_pointer(name));
+        let fault = |message: String| LocalFault::error(codes::IDLE_STYLE, pointer.clone(), message).at_key();
+        if !is_form {
+            let message = "the body is no form: nothing is written in this style".to_owned();
+            work.push(fault(message).help("\"content_type\": \"application/x-www-form-urlencoded\""));
+        } else if let Some(fields) = fields.filter(|fields| !fields.contains_key(name)) {
+            let message = format!("the body has no field `{}`: nothing is written in this style", name.escape_debug());
+            work.push(match nearest(name, fields.keys().map(String::as_str)) {
+                Some(near) => fault(message).help(format!("the nearest name is `{near}`")).rename(name, near),
+                None => fault(message).help("name a field of `body`"),
+            });
+        }
+    }
 }
 
 /// Where the host of an address begins and ends.

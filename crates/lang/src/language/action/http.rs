@@ -26,6 +26,12 @@ super::action! {
         /// Query parameters. Templates, or `@paths`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         query: BTreeMap<String, Value>,
+        /// How the list, or the object, of a parameter of the query is written, by its name. Default: `repeat`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        query_style: BTreeMap<String, ValueStyle>,
+        /// The same for the fields of a body that is a form.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        form_style: BTreeMap<String, ValueStyle>,
         /// The body: JSON whose strings are templates, or one template. Default: for a method with
         /// a body, the input that the URL did not use, as JSON; else that input goes to the query.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,6 +47,23 @@ super::action! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry: Option<CallRetry>,
     }
+}
+
+/// How a list or an object is written in a query or a form.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueStyle {
+    /// A list once for each entry: `a=1&a=2`.
+    #[default]
+    Repeat,
+    /// A list in one text, with commas: `a=1,2`.
+    Comma,
+    /// A list in one text, with spaces: `a=1%202`.
+    Space,
+    /// A list in one text, with `|`: `a=1%7C2`.
+    Pipe,
+    /// An object once for each member, and a list once for each entry: `a[x]=1`, `a[]=1`.
+    Brackets,
 }
 
 /// An HTTP method.

@@ -21,7 +21,7 @@ use super::retry::CallRetry;
 
 pub use command::CommandAction;
 pub use db::{DEFAULT_ROWS, DbAction, MAX_ROWS};
-pub use http::{HttpAction, Method};
+pub use http::{HttpAction, Method, ValueStyle};
 pub use llm::LlmAction;
 pub use matcher::{MATCHER_SETTINGS, Matcher, MatcherAction, ToleranceMode};
 pub use table::{CustomTableAction, TABLES};

@@ -1,6 +1,7 @@
 //! `http` actions: one request; redirects are followed by hand, and only inside one origin.
 
 mod notice;
+mod query_pairs;
 mod request;
 mod response;
 #[cfg(test)]

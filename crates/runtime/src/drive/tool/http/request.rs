@@ -1,21 +1,22 @@
 //! The request of an action, with every value in its place.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::collections::BTreeMap;
+
+use percent_encoding::utf8_percent_encode;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 
 use super::notice;
+use super::query_pairs::{FormPairs, RESERVED, encode, media_type, plain};
 use crate::drive::run_meter::TraceContext;
 use crate::drive::tool::call::ToolCall;
 use crate::drive::tool::output::fault;
 use loopctl_engine::event::ToolFault;
 use loopctl_lang::compile::tool::strays;
+use loopctl_lang::language::action::ValueStyle;
 use loopctl_lang::program::reference::{Scope, Unresolved};
 use loopctl_lang::program::{BareValues, Body, HttpTool};
-
-/// All but RFC 3986's unreserved characters.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Headers that frame the message or name its receiver: the client sets them.
 const OURS: &[&str] = &[
@@ -32,8 +33,6 @@ const OURS: &[&str] = &[
     "expect",
     "accept-encoding",
 ];
-
-const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A request that can be sent, and changed by a redirect.
 #[derive(Debug, Clone)]
@@ -86,9 +85,10 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
             value => headers.push((name.clone(), plain(&value))),
         }
     }
-    let mut query = Vec::new();
+    let mut query = FormPairs::default();
     for (name, field) in &tool.query {
-        add_pairs(&mut query, name, &field.resolve_member(scope).map_err(missing)?.unwrap_or_default());
+        let value = field.resolve_member(scope).map_err(missing)?.unwrap_or_default();
+        query.add(name, &value, action.query_style.get(name).copied().unwrap_or_default())?;
     }
     keep_signs_out(tool.bare.as_ref(), call.input)?;
     let declared = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(CONTENT_TYPE.as_str()));
@@ -96,25 +96,29 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
     let body = match &tool.body {
         Some(Body::Json(field)) => {
             let value = field.resolve_member(scope).map_err(missing)?;
-            value.map(|value| made(&value, &content_type)).transpose()?
+            value.map(|value| made(&value, &content_type, &action.form_style)).transpose()?
         }
-        Some(Body::Text(template)) => Some(template.render(scope).map_err(missing)?.into_bytes()),
-        Some(Body::Notice(kind)) => Some(made(&notice::body(*kind, call.input, &call.key()), &content_type)?),
+        // An empty text is no body.
+        Some(Body::Text(template)) => {
+            Some(template.render(scope).map_err(missing)?.into_bytes()).filter(|body| !body.is_empty())
+        }
+        Some(Body::Notice(kind)) => {
+            Some(made(&notice::body(*kind, call.input, &call.key()), &content_type, &action.form_style)?)
+        }
         None => {
             let unused = unused(call.input, &tool.used);
             if action.http_method.has_body() {
-                Some(made(&Value::Object(unused), &content_type)?)
+                Some(made(&Value::Object(unused), &content_type, &action.form_style)?)
             } else {
-                let named: Vec<String> = query.iter().map(|(name, _)| name.clone()).collect();
-                unused
-                    .iter()
-                    .filter(|(name, _)| !named.contains(name))
-                    .for_each(|(name, value)| add_pairs(&mut query, name, value));
+                let named = query.names();
+                for (name, value) in unused.iter().filter(|(name, _)| !named.contains(name)) {
+                    query.add(name, value, action.query_style.get(name).copied().unwrap_or_default())?;
+                }
                 None
             }
         }
     };
-    add_query(&mut url, &query);
+    query.add_to(&mut url);
     let content_type = body.is_some().then_some(content_type.as_str());
     let mut headers = header_map(&headers, &call.key(), content_type)?;
     if let Some(trace) = &call.trace {
@@ -155,71 +159,17 @@ fn unused(input: &Value, used: &[String]) -> Map<String, Value> {
     }
 }
 
-/// A value as one line of text: a string unchanged, a number as written, the rest as JSON.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// Adds a pair for each item of an array; none for `null`.
-pub(super) fn add_pairs(pairs: &mut Vec<(String, String)>, name: &str, value: &Value) {
-    match value {
-        Value::Null => {}
-        Value::Array(items) => pairs.extend(items.iter().map(|item| (name.to_owned(), plain(item)))),
-        value => pairs.push((name.to_owned(), plain(value))),
-    }
-}
-
-fn form(pairs: &[(String, String)]) -> String {
-    let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
-    pairs.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect::<Vec<_>>().join("&")
-}
-
-pub(super) fn add_query(url: &mut Url, pairs: &[(String, String)]) {
-    if pairs.is_empty() {
-        return;
-    }
-    let added = form(pairs);
-    let query = match url.query() {
-        Some(old) if !old.is_empty() => format!("{old}&{added}"),
-        _ => added,
-    };
-    url.set_query(Some(&query));
-}
-
 /// A body of the content type that is sent, which a value may have chosen.
 ///
 /// # Errors
 /// For a type of several parts, unless the value is the text of them.
-fn made(value: &Value, content_type: &str) -> Result<Vec<u8>, ToolFault> {
+fn made(value: &Value, content_type: &str, styles: &BTreeMap<String, ValueStyle>) -> Result<Vec<u8>, ToolFault> {
     match media_type(content_type) {
         kind if kind.starts_with("multipart/") && !value.is_string() => {
             let why = format!("no body of type `{kind}` is made here: it would be sent without its parts");
             Err(fault("request not valid", why))
         }
-        _ => Ok(encode(value, content_type)),
-    }
-}
-
-/// The type without its parameters.
-fn media_type(content_type: &str) -> String {
-    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-/// A body of this content type: form fields, or else JSON. A string is sent unchanged when the content type is
-/// not JSON.
-pub(super) fn encode(value: &Value, content_type: &str) -> Vec<u8> {
-    let kind = media_type(content_type);
-    match value {
-        Value::Object(fields) if kind == FORM => {
-            let mut pairs = Vec::new();
-            fields.iter().for_each(|(name, value)| add_pairs(&mut pairs, name, value));
-            form(&pairs).into_bytes()
-        }
-        Value::String(text) if !kind.ends_with("json") => text.clone().into_bytes(),
-        value => value.to_string().into_bytes(),
+        _ => encode(value, content_type, styles),
     }
 }
 

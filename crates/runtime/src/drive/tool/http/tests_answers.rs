@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::request::{add_query, header_map, parse_url};
+use super::query_pairs::FormPairs;
+use super::request::{header_map, parse_url};
 use super::*;
 use crate::drive::tool::output::MAX_DETAIL;
 use crate::drive::tool::test_server::{TestServer, answer};
@@ -157,17 +158,18 @@ async fn a_long_or_compressed_failure_is_read_to_a_bound_or_not_at_all() {
 
 #[test]
 fn a_query_is_added_to_an_empty_one_without_a_separator() {
-    let pairs = [("n".to_owned(), "1".to_owned())];
+    let mut pairs = FormPairs::default();
+    pairs.add("n", &json!(1), loopctl_lang::language::action::ValueStyle::Repeat).unwrap();
     for (before, after) in [
         ("https://a.example/", "https://a.example/?n=1"),
         ("https://a.example/?", "https://a.example/?n=1"),
         ("https://a.example/?x", "https://a.example/?x&n=1"),
     ] {
         let mut url = parse_url(before).unwrap();
-        add_query(&mut url, &pairs);
+        pairs.add_to(&mut url);
         assert_eq!(url.as_str(), after);
         let mut same = parse_url(before).unwrap();
-        add_query(&mut same, &[]);
+        FormPairs::default().add_to(&mut same);
         assert_eq!(same.as_str(), before);
     }
 }

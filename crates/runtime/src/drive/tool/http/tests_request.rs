@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::request::{add_pairs, add_query, build, encode, header_map, parse_url};
+use super::query_pairs::{FormPairs, encode};
+use super::request::{build, header_map, parse_url};
 use super::*;
 use crate::drive::tool::call::ToolCall;
 use loopctl_engine::event::{Allowance, CallId};
 use loopctl_lang::language::action::HttpAction;
+use loopctl_lang::language::action::ValueStyle;
 use loopctl_lang::program::Body;
 use loopctl_lang::program::HttpTool;
 use loopctl_lang::program::reference::Field;
@@ -131,11 +133,49 @@ fn a_written_body_is_the_whole_body() {
 
 #[test]
 fn a_form_is_encoded_as_one() {
-    let body =
-        encode(&json!({"a": "x & y=z", "b": [1, 2], "c": null}), "application/x-www-form-urlencoded; charset=utf-8");
+    let none = std::collections::BTreeMap::new();
+    let form = |value: Value| encode(&value, "application/x-www-form-urlencoded; charset=utf-8", &none).unwrap();
+    let body = form(json!({"a": "x & y=z", "b": [1, 2], "c": null}));
     assert_eq!(String::from_utf8(body).unwrap(), "a=x%20%26%20y%3Dz&b=1&b=2");
-    assert_eq!(encode(&json!("plain"), "text/plain"), b"plain");
-    assert_eq!(encode(&json!("plain"), "application/json"), b"\"plain\"");
+    assert_eq!(encode(&json!("plain"), "text/plain", &none).unwrap(), b"plain");
+    assert_eq!(encode(&json!("plain"), "application/json", &none).unwrap(), b"\"plain\"");
+    let styles = [("m".to_owned(), ValueStyle::Brackets)].into();
+    let body = encode(&json!({"m": {"k": "v", "n": null}}), "application/x-www-form-urlencoded", &styles).unwrap();
+    assert_eq!(String::from_utf8(body).unwrap(), "m%5Bk%5D=v");
+}
+
+#[test]
+fn each_style_has_its_form_and_what_has_none_is_refused() {
+    let written = |value: Value, style: ValueStyle| {
+        let (mut pairs, mut url) = (FormPairs::default(), parse_url("https://a.example/").unwrap());
+        pairs.add("a", &value, style).map_err(|fault| fault.detail)?;
+        pairs.add_to(&mut url);
+        Ok::<_, String>(url.query().unwrap_or_default().to_owned())
+    };
+    use ValueStyle::{Brackets, Comma, Pipe, Repeat, Space};
+    for (value, style, expected) in [
+        (json!([1, "b c"]), Repeat, "a=1&a=b%20c"),
+        (json!([1, null]), Repeat, "a=1&a=null"),
+        (json!([1, "b,c"]), Comma, "a=1,b%2Cc"),
+        (json!([1, "b c"]), Space, "a=1%20b%20c"),
+        (json!(["x", "y"]), Pipe, "a=x%7Cy"),
+        (json!("x,y"), Comma, "a=x%2Cy"),
+        (json!([]), Comma, ""),
+        (json!(null), Brackets, ""),
+        (json!({"x": 1, "y": {"z": "&"}, "n": null}), Brackets, "a%5Bx%5D=1&a%5By%5D%5Bz%5D=%26"),
+        (json!(["p", "q"]), Brackets, "a%5B%5D=p&a%5B%5D=q"),
+        (json!({"x": 1}), Repeat, "a=%7B%22x%22%3A1%7D"),
+    ] {
+        assert_eq!(written(value.clone(), style).as_deref(), Ok(expected), "{value} {style:?}");
+    }
+    for (value, style) in [
+        (json!({"x": 1}), Comma),
+        (json!([[1]]), Pipe),
+        (json!([{"x": 1}]), Brackets),
+        (json!({"x": [{"y": 1}]}), Brackets),
+    ] {
+        assert!(written(value.clone(), style).unwrap_err().contains("`a"), "{value} {style:?}");
+    }
 }
 
 #[test]
@@ -233,15 +273,15 @@ fn addresses_that_a_parser_would_fold_are_refused() {
 #[test]
 fn queries_are_added_to_what_is_there() {
     let mut url = parse_url("https://a.example/?x=1").unwrap();
-    let mut pairs = Vec::new();
-    add_pairs(&mut pairs, "n", &serde_json::from_str("1.10").unwrap());
-    add_pairs(&mut pairs, "a&b=", &json!("é+ #"));
-    add_query(&mut url, &pairs);
+    let mut pairs = FormPairs::default();
+    pairs.add("n", &serde_json::from_str("1.10").unwrap(), ValueStyle::Repeat).unwrap();
+    pairs.add("a&b=", &json!("é+ #"), ValueStyle::Repeat).unwrap();
+    pairs.add_to(&mut url);
     assert_eq!(url.query().unwrap(), "x=1&n=1.10&a%26b%3D=%C3%A9%2B%20%23");
     let mut empty = parse_url("https://a.example/?").unwrap();
-    add_query(&mut empty, &[]);
+    FormPairs::default().add_to(&mut empty);
     assert_eq!(empty.query(), Some(""));
-    add_query(&mut empty, &pairs);
+    pairs.add_to(&mut empty);
     assert_eq!(empty.query().unwrap(), "n=1.10&a%26b%3D=%C3%A9%2B%20%23");
 }
 
