@@ -8,13 +8,18 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Cursor, Subject, Used};
+use crate::compile::locked_tools::LockedTools;
 use crate::compile::steps::{JsonTypes, KnownValue, Steps};
 use crate::language::ToolDeclaration;
 use crate::language::approval::RequiresApproval;
+use crate::language::mcp::LockedServer;
+use crate::language::tool::{McpTool, TypedTool};
 use crate::program::condition::is_moment;
 use crate::program::reference::{as_any_path, as_path, spelled_path};
 use crate::program::template::is_template;
+use crate::syntax::document::DocumentKind;
 use crate::syntax::shape::Unknown;
+use crate::syntax::token;
 
 /// An operator with its operands.
 pub(super) struct WrittenOperator<'a> {
@@ -198,7 +203,54 @@ pub(super) fn conditions<'a>(subject: &Subject<'a>) -> Vec<WrittenCondition<'a>>
         let unknown = Rc::new(used.unknown().clone());
         found.push(WrittenCondition { root, at, written, facts, unknown, of_call: RefCell::default() });
     }
+    of_servers(subject, &mut found);
     found
+}
+
+/// The approvals that the project requires for tools of MCP servers, of those tools that the document may call.
+fn of_servers<'a>(subject: &Subject<'a>, found: &mut Vec<WrittenCondition<'a>>) {
+    let (Some(project), Some(document), Some(root)) =
+        (subject.project(), subject.project_document(), subject.in_project(""))
+    else {
+        return;
+    };
+    let unknown = Rc::new(document.unknown.clone());
+    for (server, settings) in &project.mcp {
+        let Some(locked) = locked_server(subject, server) else { continue };
+        for (tool, settings) in &settings.tools {
+            let Some(RequiresApproval::When(_)) = settings.requires_approval else { continue };
+            let at = format!("/mcp/{}/tools/{}/requires_approval", token(server), token(tool));
+            let (Some(written), Some(locked)) = (document.value.pointer(&at), locked.tools.get(tool)) else { continue };
+            let seen = settings.name.as_deref().unwrap_or(tool);
+            if may_call(subject, server, tool, seen) {
+                let facts = ConditionFacts::Call(Some(&locked.input_schema));
+                let (root, unknown) = (root.clone(), Rc::clone(&unknown));
+                found.push(WrittenCondition { root, at, written, facts, unknown, of_call: RefCell::default() });
+            }
+        }
+    }
+}
+
+/// A server, as it is pinned.
+fn locked_server<'a>(subject: &Subject<'a>, name: &str) -> Option<&'a LockedServer> {
+    let LockedTools::File(file) = &subject.texts.locked else { return None };
+    file.lock().ok()?.servers.get(name)
+}
+
+/// Whether a document has a tool of a server: as a tool of its loop, or as a step. `seen` is the name that models see.
+fn may_call(subject: &Subject<'_>, server: &str, tool: &str, seen: &str) -> bool {
+    let names = |listed: &McpTool| listed.tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
+    let is_declared = subject.declarations().any(|(_, declaration)| {
+        matches!(declaration, ToolDeclaration::Typed(TypedTool::Mcp(listed)) if listed.server == server && names(listed))
+    });
+    let document = subject.document();
+    let is_step = |at: &String| {
+        let kind = document.value.pointer(&format!("{at}/type")).and_then(Value::as_str);
+        kind.and_then(|kind| kind.strip_prefix(server)?.strip_prefix('.')) == Some(seen)
+    };
+    is_declared
+        || document.kind == Some(DocumentKind::Project)
+        || (!subject.is_step() && subject.compiled.steps.places.iter().any(is_step))
 }
 
 /// Whether a declaration requires approval of some calls.
@@ -212,12 +264,26 @@ fn is_conditional(declaration: &ToolDeclaration) -> bool {
 /// The schema of the input of a declared tool.
 fn schema_of<'a>(subject: &Subject<'a>, declaration: &ToolDeclaration) -> Option<&'a Value> {
     let ToolDeclaration::Typed(tool) = declaration else { return None };
+    if let TypedTool::Mcp(listed) = tool {
+        return schema_of_served(subject, listed);
+    }
     let name = tool.name()?;
     let compiled = subject.program().and_then(|program| program.tool(name)).map(|tool| tool.parameters.source());
     compiled.or_else(|| {
         let used = subject.action(name)?;
         schema_of_action(subject, used)
     })
+}
+
+/// The schema of the input of the tools of a server that a declaration names, where it is one.
+fn schema_of_served<'a>(subject: &Subject<'a>, listed: &McpTool) -> Option<&'a Value> {
+    let locked = locked_server(subject, &listed.server)?;
+    let mut schemas: Vec<&'a Value> = match &listed.tools {
+        Some(names) => names.iter().map(|name| Some(&locked.tools.get(name)?.input_schema)).collect::<Option<_>>()?,
+        None => locked.tools.values().map(|tool| &tool.input_schema).collect(),
+    };
+    let first = schemas.pop()?;
+    schemas.iter().all(|other| *other == first).then_some(first)
 }
 
 fn schema_of_action<'a>(subject: &Subject<'a>, used: &Used<'a>) -> Option<&'a Value> {

@@ -355,7 +355,8 @@ impl<'a> Subject<'a> {
         Some(Cursor::new(&self.project_document()?.tree, pointer))
     }
 
-    fn project_document(&self) -> Option<&'a Document> {
+    /// The project file.
+    pub(super) fn project_document(&self) -> Option<&'a Document> {
         match self.document().kind {
             Some(DocumentKind::Project) => Some(self.document()),
             _ => self.project,

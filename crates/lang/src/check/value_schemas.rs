@@ -15,7 +15,7 @@ pub struct ValueSchemas<'s> {
     pub input: Option<&'s Value>,
     /// That of the call's arguments, inside an action.
     pub arguments: Option<&'s Value>,
-    /// Those of what the steps before write, by name.
+    /// Those of what the steps before write, and of what the engine gives, by name.
     pub written: &'s [(String, Arc<Value>)],
 }
 
@@ -40,14 +40,14 @@ impl<'s> ValueSchemas<'s> {
         Self { arguments: used.parameters(subject.compiled), ..self }
     }
 
-    /// What they say of the way to a value; nothing of one that the engine gives.
+    /// What they say of the way to a value; nothing of one that the engine gives, unless `written` has its schema.
     pub fn describe(self, path: &[PathStep]) -> Option<DescribedValue<'s>> {
         let PathStep::Name(first) = path.first()? else { return None };
         let (schema, skipped) = match first.as_str() {
             "input" => (self.input?, 1),
-            name if RESERVED.contains(&name) => return None,
             name => match self.written.iter().find(|(written, _)| written == name) {
                 Some((_, schema)) => (&**schema, 1),
+                None if RESERVED.contains(&name) => return None,
                 None => (self.arguments?, 0),
             },
         };

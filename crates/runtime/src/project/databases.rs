@@ -425,8 +425,9 @@ fn kind_of_column(declared: &str) -> Option<ValueKind> {
     if has(&["POINT", "INTERVAL"]) {
         return None;
     }
-    let is_number =
-        has(&["INT", "REAL", "FLOA", "DOUB"]) || ["DECIMAL", "NUMERIC"].iter().any(|word| declared.starts_with(word));
+    // SQLite keeps true and false as 1 and 0.
+    let is_number = has(&["INT", "REAL", "FLOA", "DOUB", "BOOL"])
+        || ["DECIMAL", "NUMERIC"].iter().any(|word| declared.starts_with(word));
     if is_number {
         return Some(ValueKind::Number);
     }

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::bad_order;
+use super::bad_webhook::AT as WEBHOOK;
+use super::webhook_input::OF_DELIVERY;
 
 use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
@@ -10,8 +12,10 @@ use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
 use crate::program::condition::{is_moment, moment_fault, pattern_help, pattern_of_ending, slashed};
 use crate::program::fault::LocalFault;
+use crate::program::file_value::PREFIX;
 use crate::program::reference::as_any_path;
 use crate::program::schema::Schema;
+use crate::program::template::{Template, ValueEscape};
 use crate::syntax::quoted;
 
 pub const RULE: Rule = Rule { code: codes::BAD_OPERAND, check };
@@ -35,7 +39,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         for operand in &condition.operands {
             let lone = literals == condition.operands.len();
             let moment = || bad_moment(whole, condition, operand);
-            found.extend(bare_path(whole, operand, lone).or_else(|| bad_length(whole, operand)).or_else(moment));
+            let braces = || braces(subject, whole, condition, operand);
+            let fault = bare_path(whole, operand, lone).or_else(|| bad_length(whole, operand));
+            found.extend(fault.or_else(moment).or_else(braces));
+            braced_entries(subject, whole, operand, found);
         }
         // What is written in a wrong way has another type than it is meant to have.
         if found.len() == before {
@@ -64,12 +71,68 @@ fn bare_path(whole: &WrittenCondition<'_>, operand: &Operand<'_>, lone: bool) ->
         return None;
     }
     let message = match operand.form {
-        OperandForm::Template => format!("{} is no operand: a condition takes values by their `@path`", quoted(text)),
+        OperandForm::Template => return Some(path_in_braces(whole, &at, text, &meant)),
         _ => format!("{} is a text here, and not the value that it names", quoted(text)),
     };
     let fault = whole.cursor(&at).report(&RULE, message);
     let how = if text.starts_with('@') { "an index stands between dots" } else { "a path begins with `@`" };
     Some(fault.help(format!("{how}: `{meant}`")).suggest(quoted(&meant)))
+}
+
+/// A text that is the path of a value in braces.
+fn path_in_braces(whole: &WrittenCondition<'_>, at: &str, text: &str, meant: &str) -> Diagnostic {
+    let message = format!("{} is no operand: a condition takes values by their `@path`", quoted(text));
+    let how = if meant.starts_with('@') { "a path begins with `@`" } else { "a document has no braces here" };
+    whole.cursor(at).report(&RULE, message).help(format!("{how}: `{meant}`")).suggest(quoted(meant))
+}
+
+/// A text with the name of a value in braces, which nothing renders in a condition.
+fn text_with_braces(subject: &Subject<'_>, whole: &WrittenCondition<'_>, at: &str, text: &str) -> Option<Diagnostic> {
+    let template = Template::compile(text, ValueEscape::Plain).ok()?;
+    let cursor = whole.cursor(at);
+    let path = &template.variables().first()?.path;
+    // What a delivery does not have is reported as such.
+    let is_strange =
+        at.starts_with(WEBHOOK) && !path.first().is_some_and(|first| OF_DELIVERY.contains(&first.as_str()));
+    if is_strange || subject.has_error_in(&cursor.place()) {
+        return None;
+    }
+    let path = path.join(".");
+    let message = format!("a condition renders no template: {} is compared as it is written", quoted(text));
+    let fault = Diagnostic { severity: Severity::Warning, ..cursor.report(&RULE, message) };
+    let named = if path.starts_with(PREFIX) { path } else { format!("@{path}") };
+    Some(fault.help(format!("compare the value itself: `{named}`")))
+}
+
+fn braces(
+    subject: &Subject<'_>,
+    whole: &WrittenCondition<'_>,
+    condition: &WrittenOperator<'_>,
+    operand: &Operand<'_>,
+) -> Option<Diagnostic> {
+    // A pattern may look for braces. The compiler reports those of a condition on a call.
+    let is_pattern = condition.operator == "matches" && operand.at.ends_with("/1");
+    if operand.form != OperandForm::Template || is_pattern || whole.is_of_call() {
+        return None;
+    }
+    text_with_braces(subject, whole, &operand.at, operand.written.as_str()?)
+}
+
+/// The same among the entries of a list that is written out.
+fn braced_entries(
+    subject: &Subject<'_>,
+    whole: &WrittenCondition<'_>,
+    operand: &Operand<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
+    for (index, entry) in operand.written.as_array().into_iter().flatten().enumerate() {
+        let Some(text) = entry.as_str().filter(|text| text.contains("{{") && !whole.is_of_call()) else { continue };
+        let at = format!("{}/{index}", operand.at);
+        found.extend(match whole.bare_path(&at, text) {
+            Some(meant) => Some(path_in_braces(whole, &at, text, &meant)),
+            None => text_with_braces(subject, whole, &at, text),
+        });
+    }
 }
 
 /// A length that is misspelt, or of what has none.

@@ -68,6 +68,20 @@ pub(super) fn operands(
     }
 }
 
+/// The number that a text means in which groups of three digits are separated and cents follow: `1.000,00`, `1,000.00`.
+fn separated_number(text: &str) -> Option<String> {
+    let (whole, cents) = text.split_at_checked(text.len().checked_sub(3)?)?;
+    let cents_mark = cents.chars().next().filter(|mark| matches!(mark, '.' | ','))?;
+    let cents = cents.get(1..).filter(|cents| cents.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let mark = whole.chars().find(|sign| !sign.is_ascii_digit())?;
+    let mut groups = whole.split(mark);
+    let is_number = |group: &str| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
+    let first = groups.next().filter(|first| first.len() <= 3 && is_number(first))?;
+    let rest: Option<Vec<&str>> = groups.map(|group| (group.len() == 3 && is_number(group)).then_some(group)).collect();
+    let is_separated = matches!(mark, '.' | ',' | '\'' | ' ') && mark != cents_mark;
+    is_separated.then(|| Some(format!("{first}{}.{cents}", rest?.concat()))).flatten()
+}
+
 struct OrderJudge<'j, 'a> {
     rule: &'static Rule,
     whole: &'j WrittenCondition<'a>,
@@ -101,6 +115,10 @@ impl OrderJudge<'_, '_> {
             let bare = text.trim();
             if bare != text && number_of(bare).is_some() {
                 return fault.help(format!("a number has no quotes and no blanks: {bare}")).suggest(bare);
+            }
+            if let Some(number) = separated_number(bare) {
+                let help = format!("a number has no quotes, no separators and a point: {number}");
+                return fault.help(help).suggest(number);
             }
             if text.bytes().filter(u8::is_ascii_digit).count() >= 4 {
                 return fault.help(TIME_FORMS);

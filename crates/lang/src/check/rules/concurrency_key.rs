@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::no_member::may_be_left_out;
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::concurrency::Concurrency;
 use crate::program::concurrency::ConcurrencyRule;
 use crate::syntax::document::DocumentKind;
@@ -37,7 +38,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             format!("the key of `concurrency` is {} for every run", quoted(key)),
             "write `@input.NAME`; without `key`, all runs of the workflow are counted together",
         ),
-        None => return,
+        None => return may_be_missing(subject, found),
     };
     let near = key.strip_prefix("input.").filter(|_| paths.is_empty()).map(|rest| quoted(&format!("@input.{rest}")));
     let fault = subject.at(KEY).report(&RULE, message).help(help);
@@ -45,4 +46,17 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         Some(near) => fault.suggest(near),
         None => fault,
     });
+}
+
+/// A key that takes an input which may be left out: a start without it is refused.
+fn may_be_missing(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(text) = subject.compiled.steps.typed.iter().find(|text| text.at == KEY) else { return };
+    let Some(name) = may_be_left_out(subject, text, &[]) else { return };
+    if subject.is_reported(&subject.at(KEY).place()) {
+        return;
+    }
+    let message =
+        format!("`{name}` may be left out, and the key of `concurrency` needs it: a start without it is refused");
+    let fault = Diagnostic { severity: Severity::Warning, ..subject.at(KEY).report(&RULE, message) };
+    found.push(fault.help("let `input` require it: put it among the `required` of its schema"));
 }

@@ -176,6 +176,9 @@ fn of_equality(
     if let Some(fault) = super::equal_times::constant(holds, one, other) {
         return Some(fault);
     }
+    if let Some(fault) = of_seen_types(holds, one, other) {
+        return Some(fault);
+    }
     if may_be_null(one) && may_be_null(other) {
         return None;
     }
@@ -197,8 +200,41 @@ fn of_equality(
     Some(Constant { meant, values: words.map(listed), is_bounded: true, ..Constant::new(holds, &literal.at, why) })
 }
 
+/// A value of a column, or of an entry of a file, that is of another type than what it is compared with, as far as that is seen
+/// there.
+fn of_seen_types(holds: bool, one: &Operand<'_>, other: &Operand<'_>) -> Option<Constant> {
+    let is_open = one.known.seen.is_none() && other.known.seen.is_none();
+    let (left, right) = (one.known.likely(), other.known.likely());
+    if is_open || left.meets(right) {
+        return None;
+    }
+    let at = if one.form == OperandForm::Literal { &one.at } else { &other.at };
+    let why = format!("{} is {}, and {} is {}", one.called(), left.called(), other.called(), right.called());
+    let is_flag = left.or(right) == JsonTypes::NUMBER.or(JsonTypes::BOOLEAN);
+    let advice = is_flag.then(|| "SQLite keeps true and false as 1 and 0: compare with the number".to_owned());
+    Some(Constant { advice, is_likely: true, ..Constant::new(holds, at, why) })
+}
+
+/// A value that is of another type than the entries of the list at a path.
+fn of_other_entries(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
+    let entries = list.known.entries.filter(|_| list.form == OperandForm::Path)?;
+    let of_value = one.known.likely();
+    if of_value.meets(entries) {
+        return None;
+    }
+    let why = format!(
+        "{} is {}, and each entry of {} is {}",
+        one.called(),
+        of_value.called(),
+        list.called(),
+        entries.called()
+    );
+    let at = if one.form == OperandForm::Literal { &one.at } else { &list.at };
+    Some(Constant { is_likely: true, ..Constant::new(false, at, why) })
+}
+
 fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
-    let items = list.written.as_array()?;
+    let Some(items) = list.written.as_array() else { return of_other_entries(one, list) };
     let never = |at: &str, why: String| Some(Constant::new(false, at, why));
     if items.is_empty() {
         return never(&list.at, "the list is empty".to_owned());
@@ -219,6 +255,11 @@ fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
     if !one.known.types.meets(types) {
         let (left, right) = (one.known.types.called(), types.called());
         return never(&list.at, format!("{} is {left}, and each entry of the list is {right}", one.called()));
+    }
+    let seen = one.known.seen.filter(|seen| !seen.meets(types));
+    if let Some(seen) = seen {
+        let why = format!("{} is {}, and each entry of the list is {}", one.called(), seen.called(), types.called());
+        return Some(Constant { is_likely: true, ..Constant::new(false, &list.at, why) });
     }
     let reasons: Option<Vec<String>> = items.iter().map(|item| one.known.excludes(item)).collect();
     let why = format!("{} {}", one.called(), reasons?.first()?);

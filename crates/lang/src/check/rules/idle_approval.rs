@@ -3,24 +3,30 @@
 use serde_json::Value;
 
 use crate::check::{Cursor, Rule, Subject, Used};
+use crate::compile::locked_tools::LockedTools;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::approval::ApprovalSettings;
-use crate::language::tool::TypedTool;
+use crate::language::tool::{McpTool, TypedTool};
 
 pub const RULE: Rule = Rule { code: codes::IDLE_APPROVAL, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (pointer, declaration) in subject.declarations() {
         let ToolDeclaration::Typed(tool) = declaration else { continue };
-        let ((required, Some(settings)), name) = (tool.approval(), tool.name().unwrap_or("the tool")) else { continue };
+        let (required, Some(settings)) = tool.approval() else { continue };
+        let (name, of_server) = match tool {
+            TypedTool::Mcp(listed) => (listed.server.as_str(), served_ask(subject, listed)),
+            _ => (tool.name().unwrap_or("the tool"), false),
+        };
         let cursor = subject.at(&format!("{pointer}/approval"));
-        let action = subject.action(name);
+        let action = subject.action(name).filter(|_| !matches!(tool, TypedTool::Mcp(_)));
         let floor = action.map(|used| !used.action.head().requires_approval.is_never());
         // Who writes `"requires_approval": false` beside it means it.
         let is_silent = !subject.at(&format!("{pointer}/requires_approval")).is_written();
-        if is_silent && required.is_never() && floor != Some(true) {
-            let fault = cursor.clone().report(&RULE, format!("no call of `{name}` needs an approval"));
+        if is_silent && required.is_never() && floor != Some(true) && !of_server {
+            let called = if matches!(tool, TypedTool::Mcp(_)) { "these tools of " } else { "" };
+            let fault = cursor.clone().report(&RULE, format!("no call of {called}`{name}` needs an approval"));
             found.push(fault.help("write \"requires_approval\": true, or a condition, beside `approval`"));
         }
         let has_time = action.and_then(|used| used.action.head().approval?.expires_after_ms).is_some();
@@ -33,6 +39,22 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             }
             no_time(&used.at("/approval"), settings, false, found);
         }
+    }
+}
+
+/// Whether calls of the tools of a server may ask without a word in their declaration: the project requires it, or their hint
+/// says that they destroy things. Of servers that are not pinned that is not known.
+fn served_ask(subject: &Subject<'_>, listed: &McpTool) -> bool {
+    let LockedTools::File(file) = &subject.texts.locked else { return true };
+    let Some(locked) = file.lock().ok().and_then(|lock| lock.servers.get(&listed.server)) else { return true };
+    let settings = subject.project().and_then(|project| project.mcp.get(&listed.server));
+    let asks = |name: &String| match settings.and_then(|server| server.tools.get(name)?.requires_approval.as_ref()) {
+        Some(required) => !required.is_never(),
+        None => locked.tools.get(name).is_none_or(|tool| tool.hint("destructiveHint") == Some(true)),
+    };
+    match &listed.tools {
+        Some(names) => names.iter().any(asks),
+        None => locked.tools.keys().any(asks),
     }
 }
 

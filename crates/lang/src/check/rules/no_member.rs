@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::check::condition::{ConditionFacts, conditions};
+use crate::check::condition::{ConditionFacts, PartOfCall, conditions};
 use crate::check::key_flow::{Fact, facts_at_steps};
 use crate::check::{Cursor, DescribedValue, Rule, SentText, Subject, ValueSchemas};
 use crate::compile::steps::TypedText;
@@ -32,6 +32,10 @@ const MAX_COMPARED_NAMES: usize = 1_000;
 const MAX_LISTED_NAMES: usize = 12;
 /// What other languages call the length of a list or a text.
 const LENGTHS: [&str; 8] = ["count", "size", "len", "length()", "size()", "count()", "total", "num"];
+/// What the engine gives to each step and that has no parts.
+const OF_ENGINE: [&str; 3] = ["now", "__run_id", "__step"];
+/// How the JSON pointer ends of a path that is asked for: whether it has a value.
+const HAS_KEY: &str = "/hasKey";
 /// How the help begins that names the nearest name.
 const NEAREST: &str = "the nearest name is";
 
@@ -68,8 +72,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let ConditionFacts::Call(Some(schema)) = condition.facts else { continue };
         let schemas = ValueSchemas { input: Some(schema), arguments: None, written: &[] };
         each_text(condition.written, &mut condition.at.clone(), &mut |at, text| {
-            // `hasKey` asks whether the value is there; without a value, the others let the call wait for approval.
-            if !at.ends_with("/hasKey") {
+            // Without a value, the call waits for approval; a `hasKey` never holds then, which another rule reports of a
+            // schema that is closed.
+            if !at.ends_with(HAS_KEY) || condition.part_of_call(text) == PartOfCall::Open {
                 in_plain_text(subject, &condition.cursor(at), text, schemas, found);
             }
         });
@@ -188,10 +193,15 @@ fn judged(
     used: &ValueUse,
     schemas: ValueSchemas<'_>,
 ) -> Option<Diagnostic> {
-    let DescribedValue { schema, way, skipped } = schemas.describe(&used.path)?;
+    let described = schemas.describe(&used.path)?;
+    let skipped = described.skipped;
     let is_input = skipped > 0;
     let at = (*cursor).clone().inside(used.range.clone());
-    if let Some(absent) = way.absent {
+    if at.path().ends_with(HAS_KEY) {
+        return never_there(subject, &at, text, used, described);
+    }
+    let optional = optional_step(&described, used, facts);
+    if let Some(absent) = described.way.absent {
         let absent = AbsentStep { at: absent.at + skipped, ..absent };
         let is_request = is_input && subject.document().kind == Some(DocumentKind::AgentRequest);
         // What a request shows is one input: another one may have what a text asks for.
@@ -204,16 +214,7 @@ fn judged(
     if is_input && !needs_input {
         return None;
     }
-    let optional = way.optional.into_iter().map(|step| step + skipped);
-    let is_of_input = matches!(used.path.first(), Some(PathStep::Name(first)) if first == "input");
-    // The schemas of what steps write require nothing, unless somebody wrote them.
-    let is_declared = |step: usize| {
-        let around = used.path.get(skipped..step).unwrap_or_default();
-        skipped == 0 || is_of_input || described(schema, around).value.is_some_and(|part| part.contains_key("required"))
-    };
-    let optional = optional.filter(|step| *step >= used.guarded && (is_input || *step > 0));
-    let optional = optional.filter(|step| !is_shown(facts, used.path.get(..=*step).unwrap_or_default()));
-    let optional = optional.filter(|step| is_declared(*step)).min()?;
+    let optional = optional?;
     let name = spelled(used.path.get(..=optional)?);
     let message = format!("`{name}` may be left out, and the text needs it");
     let fault = Diagnostic::warning(codes::OPTIONAL_PARAMETER, message, at.path(), at.place());
@@ -228,6 +229,49 @@ fn judged(
         ),
     };
     Some(fault.help(help))
+}
+
+/// The first step of a path to a member that may be left out, as far as nothing shows that it is there.
+fn optional_step(described_value: &DescribedValue<'_>, used: &ValueUse, facts: &[Fact<'_>]) -> Option<usize> {
+    let DescribedValue { schema, way, skipped } = described_value;
+    let optional = way.optional.iter().map(|step| step + skipped);
+    let is_of_input = matches!(used.path.first(), Some(PathStep::Name(first)) if first == "input");
+    // The schemas of what steps write require nothing, unless somebody wrote them.
+    let is_declared = |step: usize| {
+        let around = used.path.get(*skipped..step).unwrap_or_default();
+        let is_written = || described(schema, around).value.is_some_and(|part| part.contains_key("required"));
+        *skipped == 0 || is_of_input || is_written()
+    };
+    let optional = optional.filter(|step| *step >= used.guarded && (*skipped > 0 || *step > 0));
+    let optional = optional.filter(|step| !is_shown(facts, used.path.get(..=*step).unwrap_or_default()));
+    optional.filter(|step| is_declared(*step)).min()
+}
+
+/// The name of the part of a path of a step that its schema lets be left out, and that nothing shows to be there.
+pub(super) fn may_be_left_out(subject: &Subject<'_>, text: &TypedText, facts: &[Fact<'_>]) -> Option<String> {
+    let schemas = ValueSchemas { written: &text.schemas, ..ValueSchemas::of_input(subject) };
+    text.uses.iter().find_map(|used| {
+        let described = schemas.describe(&used.path).filter(|described| described.way.absent.is_none())?;
+        let step = optional_step(&described, used, facts)?;
+        Some(spelled(used.path.get(..=step)?))
+    })
+}
+
+/// A `hasKey` that never holds, because the value never has the member. It fails nothing, and what it guards never runs.
+fn never_there(
+    subject: &Subject<'_>,
+    at: &Cursor<'_>,
+    text: &str,
+    used: &ValueUse,
+    described: DescribedValue<'_>,
+) -> Option<Diagnostic> {
+    let DescribedValue { way, skipped, .. } = described;
+    // A text may hold JSON that has the member.
+    let absent = way.absent.filter(|absent| !matches!(absent.owner, StepOwner::Text))?;
+    let absent = AbsentStep { at: absent.at + skipped, ..absent };
+    let fault = missing(subject, at, text, used, &absent);
+    let message = format!("`hasKey` never holds here: {}", fault.message);
+    Some(Diagnostic { code: RULE.code, severity: Severity::Warning, message, ..fault })
 }
 
 /// Whether a condition that held shows that a value is there.
@@ -293,7 +337,16 @@ fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, 
         Some((PathStep::Entry, list)) => format!("an entry of `{}`", spelled(list)),
         _ => format!("`{}`", spelled(before)),
     };
-    let is_of_input = step == 1 && matches!(used.path.first(), Some(PathStep::Name(first)) if first == "input");
+    let first = match used.path.first() {
+        Some(PathStep::Name(first)) => first.as_str(),
+        _ => "",
+    };
+    if OF_ENGINE.contains(&first) {
+        let message = format!("{owner} {}", absent.why);
+        let fault = Diagnostic::error(codes::NO_MEMBER, message, at.path(), at.place());
+        return fault.help("it has no parts: take it as a whole");
+    }
+    let is_of_input = step == 1 && first == "input";
     let code = if is_of_input { codes::UNKNOWN_VARIABLE } else { codes::NO_MEMBER };
     let message = format!("by its schema, {owner} {}", absent.why);
     let fault = Diagnostic::error(code, message, at.path(), at.place());

@@ -1,14 +1,17 @@
 //! An order, or a text of a step, that reads a key whose step may have been skipped: the step fails where the key is
 //! missing.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::bad_operand::RULE;
-use super::no_member::takes_optional;
+use super::no_member::{may_be_left_out, takes_optional};
 use super::null_input;
 use crate::check::Subject;
 use crate::check::key_flow::{Fact, KeyState, KeysAt, MAX_FACTS, facts, follow, is_order, key_of, operator};
 use crate::check::step_tree::{CaseCondition, StepNode, tree};
+use crate::compile::steps::{DeclaredText, JsonTypes, KnownValue, TypedText};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::program::reference::{Field, PathStep, as_any_path, each_text};
 
@@ -18,16 +21,19 @@ const OF_ALL: &str = "/definition/condition";
 /// Reports those of the conditions of a document.
 pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let of_all = subject.document().value.pointer(OF_ALL);
+    let typed = subject.compiled.steps.typed.iter().filter(|_| !subject.is_step());
+    let typed: HashMap<&str, &TypedText> = typed.map(|text| (text.at.as_str(), text)).collect();
+    let typed = &typed;
     if let Some(written) = of_all.filter(|_| !subject.is_faulty(OF_ALL)) {
         let keys = KeysAt::default();
-        OrderReader { subject, keys: &keys, facts: Vec::new(), found: &mut *found }.condition(OF_ALL, written);
+        OrderReader { subject, typed, keys: &keys, facts: Vec::new(), found: &mut *found }.condition(OF_ALL, written);
     }
     follow(subject, &tree(subject), &mut |node, keys| {
         let mut known = keys.facts.clone();
         known.extend(of_all.into_iter().flat_map(|condition| facts(condition, true)));
         for CaseCondition { at, written } in node.conditions() {
             if !subject.is_faulty(&at) {
-                let mut reader = OrderReader { subject, keys, facts: known.clone(), found: &mut *found };
+                let mut reader = OrderReader { subject, typed, keys, facts: known.clone(), found: &mut *found };
                 reader.condition(&at, written);
             }
             // A case is asked where none before it holds.
@@ -113,6 +119,8 @@ fn needed<'w>(
 
 struct OrderReader<'r, 'a> {
     subject: &'r Subject<'a>,
+    /// The texts that take parts of values whose schemas are known, by their JSON pointers.
+    typed: &'r HashMap<&'r str, &'r TypedText>,
     keys: &'r KeysAt<'a>,
     /// What holds where the condition is evaluated.
     facts: Vec<Fact<'a>>,
@@ -154,7 +162,16 @@ impl<'a> OrderReader<'_, 'a> {
     }
 
     fn operand(&mut self, at: &str, path: &str) {
+        let before = self.found.len();
         self.nullable(at, path, "has no order");
+        self.missing_key(at, path);
+        if self.found.len() == before {
+            self.optional(at, path);
+        }
+    }
+
+    /// An operand whose key the step did not write that was skipped.
+    fn missing_key(&mut self, at: &str, path: &str) {
         let Some(key) = key_of(path) else { return };
         let Some(KeyState::Maybe { by, .. }) = self.keys.get(&key) else { return };
         let cursor = self.subject.at(at);
@@ -167,6 +184,32 @@ impl<'a> OrderReader<'_, 'a> {
         let fault = Diagnostic { severity: Severity::Warning, ..cursor.report(&RULE, message) };
         let writer = self.subject.at(&format!("{by}/type")).place();
         self.found.push(fault.help(help).related(&writer, "this step, or the one in its place, may be skipped"));
+    }
+
+    /// An operand that its schema lets be left out.
+    fn optional(&mut self, at: &str, path: &str) {
+        let cursor = self.subject.at(at);
+        let Some(text) = self.typed.get(at).filter(|_| self.facts.len() <= MAX_FACTS) else { return };
+        // A value that has no order is reported as such.
+        let has_order = |known: &KnownValue| {
+            known.types.meets(JsonTypes::NUMBER)
+                || known.types.meets(JsonTypes::TEXT) && known.text != DeclaredText::Plain
+        };
+        if self.subject.compiled.steps.known.get(at).is_some_and(|known| !has_order(known)) {
+            return;
+        }
+        let Some(name) = may_be_left_out(self.subject, text, &self.facts) else { return };
+        if self.subject.is_reported(&cursor.place()) {
+            return;
+        }
+        let message = format!("`{name}` may be left out, and what is missing has no order: {}", self.outcome(at));
+        let help = format!("ask for it first: {{\"and\": [{{\"hasKey\": \"@{name}\"}}, ...]}}");
+        let help = match at.ends_with("/time") {
+            true => help,
+            false => format!("{help}; with \"{path}?\" the order does not hold without a value"),
+        };
+        let fault = Diagnostic { severity: Severity::Warning, ..cursor.report(&RULE, message) };
+        self.found.push(fault.help(help));
     }
 
     fn outcome(&self, at: &str) -> &'static str {

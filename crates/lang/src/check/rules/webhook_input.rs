@@ -106,7 +106,7 @@ fn of_header(path: &[String]) -> Option<(String, String)> {
 }
 
 /// What a webhook reads.
-const OF_DELIVERY: [&str; 3] = ["body", "headers", "now"];
+pub(super) const OF_DELIVERY: [&str; 3] = ["body", "headers", "now"];
 /// The names of a run that a delivery has not.
 const OF_RUN: [&str; 3] = ["input", "__run_id", "__step"];
 

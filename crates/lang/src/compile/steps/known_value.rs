@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 
 use super::bounds::SchemaBounds;
+use crate::compile::ValueKind;
 use crate::program::canonical::is_same;
 use crate::program::schema::Schema;
 use crate::syntax::quoted;
@@ -70,6 +71,24 @@ impl JsonTypes {
         names.join(" or ")
     }
 
+    /// The types that are seen in a column, or in the entries of a file.
+    pub(crate) fn seen(schema: &Value) -> Option<Self> {
+        Some(match ValueKind::of_schema(schema)? {
+            ValueKind::Text => Self::TEXT,
+            ValueKind::Number => Self::NUMBER,
+            ValueKind::Boolean => Self::BOOLEAN,
+        })
+    }
+
+    /// The types that a schema declares with its `type` alone; nothing where it leaves them open.
+    fn declared(schema: &Value) -> Option<Self> {
+        match schema.get("type")? {
+            Value::String(name) => Some(Self::of_name(name)),
+            Value::Array(names) => names.iter().filter_map(Value::as_str).map(Self::of_name).reduce(Self::or),
+            _ => None,
+        }
+    }
+
     /// The types that a schema's `type` allows.
     fn of_name(name: &str) -> Self {
         match name {
@@ -107,6 +126,10 @@ pub(crate) struct KnownValue {
     pub text: DeclaredText,
     /// Of an object: the name of its only list.
     pub list: Option<String>,
+    /// Of a value whose types are open: those that are seen in a column, or in the entries of a file.
+    pub seen: Option<JsonTypes>,
+    /// Of a list: the types of its entries, as far as they are known.
+    pub entries: Option<JsonTypes>,
 }
 
 /// A pattern, which is compiled when the first text is held against it.
@@ -174,7 +197,14 @@ impl KnownValue {
             pattern: None,
             text: DeclaredText::Open,
             list: None,
+            seen: None,
+            entries: None,
         }
+    }
+
+    /// The types that its values have in each run that can be expected.
+    pub(crate) fn likely(&self) -> JsonTypes {
+        self.seen.unwrap_or(self.types)
     }
 
     /// The moment at which a step becomes due: a text that is no number.
@@ -232,13 +262,7 @@ impl KnownValue {
         if let Some(choices) = choices.filter(|choices| says_none && choices.len() <= MAX_CHOICES) {
             return Self::of_choices(choices);
         }
-        let types = match schema.get("type") {
-            Some(Value::String(name)) => Some(JsonTypes::of_name(name)),
-            Some(Value::Array(names)) => {
-                names.iter().filter_map(Value::as_str).map(JsonTypes::of_name).reduce(JsonTypes::or)
-            }
-            _ => None,
-        };
+        let types = JsonTypes::declared(schema);
         let words = match (schema.get("const"), schema.get("enum")) {
             (Some(word), _) => Some(std::slice::from_ref(word)),
             (None, Some(Value::Array(words))) if !words.is_empty() => Some(words.as_slice()),
@@ -247,7 +271,10 @@ impl KnownValue {
         let of_words = words.iter().copied().flatten().map(JsonTypes::of).reduce(JsonTypes::or);
         let has_words = words.is_some();
         let words = words.filter(|words| words.len() <= MAX_WORDS).map(<[Value]>::to_vec);
-        let types = types.or(of_words).filter(|types| *types != JsonTypes::ANY)?;
+        let Some(types) = types.or(of_words).filter(|types| *types != JsonTypes::ANY) else {
+            let seen = JsonTypes::seen(schema)?;
+            return Some(Self { seen: Some(seen), ..Self::of_types(JsonTypes::ANY) });
+        };
         let bounds = SchemaBounds::of_schema(schema, words.as_deref());
         let text = if has_words { DeclaredText::Open } else { DeclaredText::of_schema(schema) };
         let names: Vec<&str> = match schema.get("type") {
@@ -264,6 +291,8 @@ impl KnownValue {
             words,
             text,
             list: lone_list(schema),
+            seen: None,
+            entries: schema.get("items").filter(|_| types == JsonTypes::LIST).and_then(JsonTypes::declared),
         })
     }
 

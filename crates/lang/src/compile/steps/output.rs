@@ -3,6 +3,7 @@
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
+use crate::compile::context::STEP;
 use crate::language::form::FormField;
 use crate::program::form::AskedField;
 
@@ -26,6 +27,16 @@ pub(crate) fn text() -> Value {
 /// The schema of a number.
 pub(super) fn number() -> Value {
     json!({ "type": "number" })
+}
+
+/// The schema of a name that the engine gives to each step and that has no parts. The formats say that the text is no JSON.
+pub(super) fn of_engine(name: &str) -> Option<Value> {
+    match name {
+        "now" => Some(json!({ "type": "string", "format": "date-time" })),
+        "__run_id" => Some(json!({ "type": "string", "format": "uuid" })),
+        STEP => Some(number()),
+        _ => None,
+    }
 }
 
 /// The schema of what a wait gives.

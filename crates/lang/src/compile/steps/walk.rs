@@ -11,7 +11,7 @@ mod texts;
 mod wait;
 mod webhook;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
@@ -63,6 +63,7 @@ pub(in crate::compile) fn walk<'a>(
         loops: 0,
         ids: BTreeMap::new(),
         read_values: HashMap::new(),
+        entries_of_files: BTreeSet::new(),
     };
     let roots = roots(main);
     let mut context = walk.first();
@@ -120,6 +121,8 @@ struct Walk<'w, 'a, 't> {
     ids: BTreeMap<String, String>,
     /// What is known of the values at paths.
     read_values: HashMap<Vec<String>, ReadValue>,
+    /// The names of the items of loops over the files of the project.
+    entries_of_files: BTreeSet<String>,
 }
 
 /// What is known of a value, as the schema says that was there when a text named it last.
@@ -303,6 +306,9 @@ impl<'a> Walk<'_, 'a, '_> {
         // A path names it with a mark before it, and its name has none.
         let unmarked = written.strip_prefix('@').filter(|name| is_name(name));
         let name = unmarked.unwrap_or(written);
+        if text("items_path").is_some_and(|path| path.starts_with(PREFIX)) {
+            self.entries_of_files.extend(["item", name].map(str::to_owned));
+        }
         if !name.is_empty() {
             inside.add_value(name, items);
             inside.set_item(name);

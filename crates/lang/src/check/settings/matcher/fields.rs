@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use super::WrittenSettings;
 use crate::check::Cursor;
-use crate::compile::ValueKind;
 use crate::compile::steps::{JsonTypes, KnownValue};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::program::matcher::{AMOUNT, DATE, MAX_PAIR_DEPTH, is_date_name};
@@ -89,7 +88,7 @@ pub(super) fn unequal_fields(settings: &WrittenSettings<'_, '_>, found: &mut Vec
 fn types_of(entry: &Value, field: &str, depth: usize) -> Option<JsonTypes> {
     let members = entry.get("properties").and_then(Value::as_object)?;
     if let Some(schema) = members.get(field) {
-        return seen(schema).or_else(|| KnownValue::of_schema(schema, &[]).map(|known| known.types));
+        return KnownValue::of_schema(schema, &[]).map(|known| known.likely());
     }
     let pair = members.get("a").zip(members.get("b")).filter(|_| members.len() == 2 && depth < MAX_PAIR_DEPTH);
     let (a, b) = pair?;
@@ -97,14 +96,6 @@ fn types_of(entry: &Value, field: &str, depth: usize) -> Option<JsonTypes> {
         true => types_of(a, field, depth + 1),
         false => types_of(b, field, depth + 1),
     }
-}
-
-fn seen(schema: &Value) -> Option<JsonTypes> {
-    Some(match ValueKind::of_schema(schema)? {
-        ValueKind::Text => JsonTypes::TEXT,
-        ValueKind::Number => JsonTypes::NUMBER,
-        ValueKind::Boolean => JsonTypes::BOOLEAN,
-    })
 }
 
 /// The lists whose entries do not have such a field.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{GIVEN, ReadValue, Walk};
-use crate::compile::context::Context;
+use crate::compile::context::{Context, STEP};
 use crate::compile::documents;
 use crate::compile::layout::LoopLayout;
 use crate::compile::prompt::{KnownNames, is_of_system, unknown};
-use crate::compile::steps::{JsonTypes, KnownValue, TypedText, known_value};
+use crate::compile::steps::{JsonTypes, KnownValue, TypedText, known_value, output};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::program::Program;
 use crate::program::file_value::PREFIX;
@@ -23,6 +23,11 @@ impl<'a> Walk<'_, 'a, '_> {
         self.steps.conditions.push(at.to_owned());
         let mut bare = Vec::new();
         each_text(value, &mut at.to_owned(), &mut |at, text| {
+            let inner = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).map(str::trim);
+            if let Some(document) = inner.filter(|inner| inner.starts_with(PREFIX) && as_path(inner).is_some()) {
+                bare.push((at.to_owned(), document.to_owned()));
+                return;
+            }
             let path = match text.strip_prefix('@').filter(|path| path.contains('[')).and_then(spelled_path) {
                 Some(path) => format!("@{path}"),
                 None => format!("@{}", text.trim_start_matches(['$', '{', '.', ' ']).trim_end_matches(['}', ' '])),
@@ -34,7 +39,8 @@ impl<'a> Walk<'_, 'a, '_> {
             };
             let first = parts.first().map(String::as_str).unwrap_or_default();
             // A word alone is more likely a word, unless a step writes it.
-            let named = context.has(first) || (parts.len() > 1 && GIVEN.contains(&first));
+            let is_braced = inner.is_some() && first != "input";
+            let named = context.has(first) || ((parts.len() > 1 || is_braced) && GIVEN.contains(&first));
             if named && !at.ends_with("/hasKey") {
                 bare.push((at.to_owned(), path));
             }
@@ -138,12 +144,17 @@ impl<'a> Walk<'_, 'a, '_> {
 
     /// Notes which values a text takes whose schemas are known.
     fn typed(&mut self, at: &str, field: &Field, context: &Context) {
-        // `hasKey` asks whether the value is there.
-        if !at.ends_with("/hasKey") {
-            let mut text = TypedText::new(at);
-            field.each_use(&mut |_, used| self.take(&mut text, used, context));
-            self.keep(text);
-        }
+        let mut text = TypedText::new(at);
+        field.each_use(&mut |_, used| self.take(&mut text, used, context));
+        self.keep(text);
+    }
+
+    /// Whether a name is that of a file of the project, or of an entry of its list, and not of a row of a CSV file, whose columns
+    /// are those of its first line.
+    fn is_of_json_file(&self, name: &str, context: &Context) -> bool {
+        let is_row =
+            || context.schema(name).and_then(|row| row.get("additionalProperties")) == Some(&Value::Bool(false));
+        name.starts_with(PREFIX) || (self.entries_of_files.contains(name) && !is_row())
     }
 
     /// The same for the texts that the loop of a step sends.
@@ -184,15 +195,23 @@ impl<'a> Walk<'_, 'a, '_> {
         let [PathStep::Name(first), _, ..] = used.path.as_slice() else { return };
         let schema = match first.as_str() {
             "input" if self.input().is_some() => None,
-            name if RESERVED.contains(&name) => return,
+            // What the engine gives has no parts.
+            name if RESERVED.contains(&name) || (name == STEP && context.shared_schema(name).is_none()) => {
+                match output::of_engine(name) {
+                    Some(schema) => Some(Arc::new(schema)),
+                    None => return,
+                }
+            }
+            // A file, or an entry of it, may have other members by the time of the run, and a filter asks for them.
+            name if text.at.ends_with("/hasKey") && self.is_of_json_file(name, context) => return,
             name => match context.shared_schema(name).filter(|schema| schema.is_object()) {
-                Some(schema) => Some(schema),
+                Some(schema) => Some(Arc::clone(schema)),
                 None => return,
             },
         };
         text.uses.push(used.clone());
         if let Some(schema) = schema.filter(|_| !text.schemas.iter().any(|(known, _)| known == first)) {
-            text.schemas.push((first.clone(), Arc::clone(schema)));
+            text.schemas.push((first.clone(), schema));
         }
     }
 
