@@ -86,20 +86,20 @@ fn is_exact(filter: Option<&CompiledCondition>, demanded: &DemandedValues) -> bo
 }
 
 /// How far a step and those in its place depend on what was decided. One that also runs where something else made the filter
-/// of the step before it fail is reached after a no.
-fn hold_of_chain(chain: &[ChainLink<'_>], demanded: &DemandedValues, rule: DenialRule) -> Hold {
+/// of the step before it fail is reached after a no. The number of the link that says it comes with it.
+fn hold_of_chain(chain: &[ChainLink<'_>], demanded: &DemandedValues, rule: DenialRule) -> (Hold, usize) {
     let mut is_decided = false;
     let mut of_first = None;
-    for link in chain {
+    for (number, link) in chain.iter().enumerate() {
         let hold = hold(link.filter, demanded);
         let is_held = hold == Hold::Firm || rule == DenialRule::Loose && hold == Hold::Loose;
         if !is_decided && !is_held {
-            return hold;
+            return (hold, number);
         }
         of_first = of_first.or(Some(hold));
         is_decided |= is_exact(link.filter, demanded);
     }
-    of_first.unwrap_or(Hold::None)
+    (of_first.unwrap_or(Hold::None), 0)
 }
 
 /// The steps after an approval, one after the other, as they are after a no.
@@ -131,12 +131,17 @@ impl StepsAfterNo {
         }
     }
 
+    /// The number of the link of the next step that says how far it depends on what was decided.
+    pub fn deciding_link(&self, chain: &[ChainLink<'_>]) -> usize {
+        hold_of_chain(chain, &self.known, self.rule).1
+    }
+
     fn after(&self, chain: &[ChainLink<'_>]) -> StepAfter {
         let only_asks = chain.iter().all(|link| link.asks);
         if only_asks && chain.last().is_some_and(|link| link.filter.is_none()) {
             return StepAfter::Asks;
         }
-        match hold_of_chain(chain, &self.known, self.rule) {
+        match hold_of_chain(chain, &self.known, self.rule).0 {
             Hold::None | Hold::Idle if only_asks => StepAfter::MayAsk,
             Hold::Loose if only_asks && self.rule == DenialRule::Firm => StepAfter::MayAsk,
             hold => StepAfter::Step(hold),

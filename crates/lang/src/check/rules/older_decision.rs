@@ -1,12 +1,16 @@
 //! A filter that reads what was decided, where the approval before it may have been skipped: then an older decision counts.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::check::denials::{FilteredNode, chains};
 use crate::check::step_tree::{StepNode, tree, with_failure};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
+use crate::program::condition::CompiledCondition;
 use crate::program::denial::DECIDED;
+use crate::program::flow::APPROVAL_KEYS;
 
 pub const RULE: Rule = Rule { code: codes::OLDER_DECISION, check };
 
@@ -21,20 +25,39 @@ enum LastDecision {
     Doubtful { at: String, why: String, key: Option<String> },
 }
 
+/// Whose decisions are the last ones at a place of a list.
+#[derive(Clone)]
+struct LastDecisions {
+    /// That under the keys of all approvals.
+    of_all: LastDecision,
+    /// Those under keys of their own, by the key.
+    by_key: BTreeMap<String, LastDecision>,
+}
+
+/// The most keys of approvals that are followed.
+const MAX_KEYS: usize = 100;
+
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    in_list(subject, &tree(subject), &LastDecision::None, found);
+    let nobodys = LastDecisions { of_all: LastDecision::None, by_key: BTreeMap::new() };
+    in_list(subject, &tree(subject), &nobodys, found);
 }
 
 /// A document is never deeper than its reader allows: the recursion ends.
-fn in_list(subject: &Subject<'_>, list: &[StepNode<'_>], around: &LastDecision, found: &mut Vec<Diagnostic>) {
+fn in_list(subject: &Subject<'_>, list: &[StepNode<'_>], around: &LastDecisions, found: &mut Vec<Diagnostic>) {
     let (list, failed) = with_failure(list);
     if !failed.is_empty() {
-        in_list_alone(subject, failed, around, found);
+        // The step that failed may have been behind an approval.
+        let asked = || chains(list).is_some_and(|chains| chains.iter().flatten().any(FilteredNode::asks));
+        let mut around = around.clone();
+        if matches!(around.of_all, LastDecision::None) && asked() {
+            around.of_all = LastDecision::Known;
+        }
+        in_list_alone(subject, failed, &around, found);
     }
     in_list_alone(subject, list, around, found);
 }
 
-fn in_list_alone(subject: &Subject<'_>, list: &[StepNode<'_>], around: &LastDecision, found: &mut Vec<Diagnostic>) {
+fn in_list_alone(subject: &Subject<'_>, list: &[StepNode<'_>], around: &LastDecisions, found: &mut Vec<Diagnostic>) {
     let Some(chains) = chains(list) else { return };
     let mut last = around.clone();
     for chain in &chains {
@@ -44,23 +67,70 @@ fn in_list_alone(subject: &Subject<'_>, list: &[StepNode<'_>], around: &LastDeci
                 in_list(subject, one.inside(), &last, found);
             }
         }
-        last = after(chain, last);
+        after_keys(chain, &mut last.by_key);
+        last.of_all = after(chain, last.of_all);
     }
 }
 
-fn report(subject: &Subject<'_>, one: &FilteredNode<'_, '_>, last: &LastDecision, found: &mut Vec<Diagnostic>) {
-    let LastDecision::Doubtful { at, why, key } = last else { return };
-    let Some(filter) = one.filter.as_ref().filter(|filter| filter.reads(&[DECIDED])) else { return };
+fn report(subject: &Subject<'_>, one: &FilteredNode<'_, '_>, last: &LastDecisions, found: &mut Vec<Diagnostic>) {
+    of_own_key(subject, one, last, found);
+    let LastDecision::Doubtful { at, why, key } = &last.of_all else { return };
+    let reads = |filter: &&CompiledCondition| APPROVAL_KEYS.iter().any(|key| filter.reads(&[key]));
+    let Some(filter) = one.filter.as_ref().filter(reads) else { return };
+    // A key that an approval before had too is not missing.
+    let key = key.as_ref().filter(|key| !matches!(last.by_key.get(*key), Some(LastDecision::Doubtful { .. })));
     // What the skipped approval would have written under its own key is missing: a filter that demands it does not hold.
-    let is_missing = |path: &[String]| key.is_some() && path.first() == key.as_ref();
+    let is_missing = |path: &[String]| key.is_some() && path.first() == key;
     if filter.outcome(&|path| is_missing(path).then_some(Value::Null)) == Some(false) {
         return;
     }
-    let message = format!("`@{DECIDED}` may be an older decision here: {why}");
+    let read = APPROVAL_KEYS.into_iter().find(|key| filter.reads(&[key])).unwrap_or(DECIDED);
+    let message = format!("`@{read}` may be an older decision here: {why}");
     let help = "give that approval an `outputKey`, and read its own decision: with `\"outputKey\": \"decided\"` it is \
                 `@decided.approved`, and missing when nobody was asked";
     let fault = subject.at(&one.filter_at).report(&RULE, message).help(help);
     found.push(fault.related(&subject.at(at).place(), "it is asked here"));
+}
+
+/// A filter that reads the own key of an approval which may have been skipped, and which an approval before has, too.
+fn of_own_key(subject: &Subject<'_>, one: &FilteredNode<'_, '_>, last: &LastDecisions, found: &mut Vec<Diagnostic>) {
+    let Some(filter) = &one.filter else { return };
+    for (key, decision) in &last.by_key {
+        let LastDecision::Doubtful { at, why, .. } = decision else { continue };
+        let reads = [&["approved"][..], &["comment"], &["data"], &[]].iter().any(|part| {
+            let path: Vec<&str> = std::iter::once(key.as_str()).chain(part.iter().copied()).collect();
+            filter.reads(&path)
+        });
+        if !reads {
+            continue;
+        }
+        let message = format!("`@{key}` may be an older decision here: {why}");
+        let help = "give each of the two approvals an `outputKey` of its own: without an answer it is missing";
+        let fault = subject.at(&one.filter_at).report(&RULE, message).help(help);
+        found.push(fault.related(&subject.at(at).place(), "it is asked here"));
+    }
+}
+
+/// Whose decisions are under keys of their own after a step, or one in its place.
+fn after_keys(chain: &[FilteredNode<'_, '_>], by_key: &mut BTreeMap<String, LastDecision>) {
+    for one in chain.iter().filter(|one| one.asks()) {
+        let Some(key) = one.node.step.written.get("outputKey").and_then(Value::as_str) else { continue };
+        let is_skipped = one.filter.is_some() && by_key.contains_key(key);
+        let decision = match is_skipped {
+            true => LastDecision::Doubtful {
+                at: one.node.step.property("comment"),
+                why: format!(
+                    "the approval {} may have been skipped, and the one before it has the same `outputKey`",
+                    one.called()
+                ),
+                key: None,
+            },
+            false => LastDecision::Known,
+        };
+        if by_key.len() < MAX_KEYS || by_key.contains_key(key) {
+            by_key.insert(key.to_owned(), decision);
+        }
+    }
 }
 
 /// Whose decision is the last one after a step, or one in its place.

@@ -35,24 +35,35 @@ fn of_approval<'c, 'n: 'c, 'a: 'n>(
     let name = approval.called();
     for chain in later {
         let Some(first) = chain.first() else { continue };
-        let at = &first.node.step.at;
-        let (place, message) = match steps.next(&links(subject, chain)) {
+        let links = links(subject, chain);
+        // The step that takes the place of one that is held may be the one that is not.
+        let one = chain.get(steps.deciding_link(&links)).unwrap_or(first);
+        let is_other = one.node.step.at != first.node.step.at;
+        let at = &one.node.step.at;
+        let (place, message) = match steps.next(&links) {
             StepAfter::Asks => return,
+            StepAfter::Step(Hold::None) if runs_on && is_other => {
+                let message = format!(
+                    "this step of `onFalse` runs after a no to {name}, and after a yes for which the rest of the filter before \
+                     it does not hold"
+                );
+                (format!("{at}/type"), message)
+            }
             StepAfter::Step(Hold::None) if runs_on => {
                 (format!("{at}/type"), format!("after a no to {name} this step runs all the same"))
             }
             StepAfter::Step(Hold::Idle) => (
-                first.filter_at.clone(),
+                one.filter_at.clone(),
                 format!("this filter reads what was decided of {name}, and holds after a no as after a yes"),
             ),
             StepAfter::Step(Hold::Loose) => (
-                first.filter_at.clone(),
+                one.filter_at.clone(),
                 format!("this filter may hold after a no to {name} as well{stops}: something else in it decides that"),
             ),
             // Its own key is reported by itself.
             StepAfter::Decides if chain.iter().all(|one| one.inside().is_empty()) => continue,
             StepAfter::Decides => (
-                format!("{at}/type"),
+                format!("{}/type", first.node.step.at),
                 format!(
                     "this step may run after a no to {name}, and an approval inside it writes `__approved` anew{stops}: later \
                      filters read that one"

@@ -8,7 +8,7 @@ use super::{ActionDraft, NamedVariable, NamingForm, is_at, is_value};
 use crate::diagnostic::{codes, nearest};
 use crate::language::action::HttpAction;
 use crate::program::fault::LocalFault;
-use crate::program::reference::{Field, as_any_path, escape_pointer};
+use crate::program::reference::{Field, as_any_path, escape_pointer, steps};
 use crate::program::schema::Alphabet;
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::program::{BareValues, Body, HttpTool};
@@ -331,6 +331,8 @@ impl<'a> ContentType<'a> {
         match self.media.as_str() {
             "text/csv" | "application/csv" => ",\"\r\n",
             "text/tab-separated-values" => "\t\r\n",
+            media if is_json_lines(media) => "\"\\\r\n",
+            media if is_yaml(media) => YAML_SIGNS,
             media if media.starts_with("multipart/") => "\r\n",
             _ => "<&",
         }
@@ -374,10 +376,13 @@ fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>)
         "text/html" => "`<` or `&` adds elements",
         "text/csv" | "application/csv" => "a comma, a quote or a line end adds cells and rows",
         "text/tab-separated-values" => "a tab or a line end adds cells and rows",
+        _ if is_json_lines(media) => "a quote or a line end adds members and lines",
+        _ if is_yaml(media) => "a line end or a colon adds members",
         _ if media.starts_with("multipart/") => "a boundary adds parts",
         _ => return None,
     };
-    let values = text?.variables().iter().filter(|variable| is_value(variable));
+    let template = text?;
+    let values = template.variables().iter().filter(|variable| is_value(variable) && is_printed(template, variable));
     let (bare, variables): (Vec<_>, Vec<_>) = values.partition(|variable| is_plain(action, variable, &content_type));
     let faults: Vec<LocalFault> = variables
         .into_iter()
@@ -395,7 +400,26 @@ fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>)
     let formats: BTreeMap<String, String> =
         bare.into_iter().filter_map(|variable| plain_format(action, variable)).collect();
     let formats: Vec<_> = formats.into_iter().collect();
-    (!formats.is_empty()).then(|| BareValues { formats, signs: content_type.signs() })
+    // A date has a sign that YAML may give a meaning, and is sent as it always was.
+    let is_held = !formats.is_empty() && !is_json_lines(media) && !is_yaml(media);
+    is_held.then(|| BareValues { formats, signs: content_type.signs() })
+}
+
+/// Whether a template prints a value, or a part of it, and does not only ask for it.
+fn is_printed(template: &Template, variable: &Variable) -> bool {
+    let path = steps(&variable.path);
+    template.uses().iter().any(|used| used.is_printed && used.path.starts_with(&path))
+}
+
+/// What has a meaning in YAML.
+const YAML_SIGNS: &str = "\r\n:#\"'\\{}[]&*!|>%@`,";
+
+fn is_json_lines(media: &str) -> bool {
+    matches!(media, "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines")
+}
+
+fn is_yaml(media: &str) -> bool {
+    matches!(media, "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml") || media.ends_with("+yaml")
 }
 
 /// The name of an argument, and its format when that keeps all signs with a meaning out.

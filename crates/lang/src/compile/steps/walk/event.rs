@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Walk;
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::program::awaited_event::{MAX_MATCHES, MAX_NAME_CHARS, is_name, ttl_ms};
 use crate::program::reference::Field;
 use crate::program::time_span::TimeSpan;
@@ -27,6 +27,22 @@ const OTHER_WORDS: [(&str, &str); 14] = [
     ("timeout_seconds", "ttl_seconds"),
     ("ttl", "ttl_seconds"),
     ("for", "ttl_seconds"),
+];
+
+/// The operators of conditions, which a `match` does not know.
+const OPERATORS: [&str; 12] = [
+    "equal",
+    "eq",
+    "notEqual",
+    "greaterThan",
+    "lessThan",
+    "greaterOrEqual",
+    "lessOrEqual",
+    "in",
+    "matches",
+    "and",
+    "or",
+    "not",
 ];
 
 const A_WAIT: &str =
@@ -91,6 +107,7 @@ impl Walk<'_, '_, '_> {
         }
         for (name, value) in members {
             let place = format!("{at}/{}", token(name));
+            self.unmet_match(&place, name, value);
             let why = match Field::compile(value) {
                 Ok(Field::Optional(_)) => "a wait can't do without the values of its `match`",
                 Ok(field) if field.names_secret() => {
@@ -101,6 +118,34 @@ impl Walk<'_, '_, '_> {
             let fault = self.bad_event(&place, why.to_owned(), false);
             self.faults.push(fault);
         }
+    }
+
+    /// A member of `match` that looks like a condition: it is compared as it is written, and no event has it.
+    fn unmet_match(&mut self, at: &str, name: &str, value: &Value) {
+        let is_operator = |word: &str| OPERATORS.contains(&word);
+        let inner = value.as_object().filter(|inner| inner.len() == 1).and_then(|inner| inner.keys().next());
+        let (message, help) = if name.starts_with('@') || name.starts_with("data.") {
+            (
+                format!(
+                    "`{name}` is compared with a member of this name: `match` has the names of the members of the data"
+                ),
+                "write the name of the member alone: {\"order\": \"@input.id\"}",
+            )
+        } else if is_operator(name) && value.is_array() || inner.is_some_and(|inner| is_operator(inner)) {
+            (
+                format!("`{name}` is compared with what is written here: a `match` has no conditions"),
+                "a `match` says what members of the data must be; a step behind the wait has the condition in its `filter`",
+            )
+        } else if value.as_array().is_some_and(|list| list.len() > 1 && list.iter().all(|entry| !entry.is_object())) {
+            (
+                format!("`{name}` is compared with the whole of this list, and not with its entries"),
+                "wait for the event of one value, or read the value in a `filter` behind the wait",
+            )
+        } else {
+            return;
+        };
+        let fault = self.bad_event(at, message, false);
+        self.faults.push(Diagnostic { severity: Severity::Warning, ..fault }.help(help));
     }
 
     fn event_ttl(&mut self, at: &str, ttl: &Value) {
