@@ -65,6 +65,10 @@ pub(super) fn operator(word: &str) -> Option<&'static str> {
 pub(super) trait KnownValues {
     /// The path of the value that a name means.
     fn path_of(&self, name: &str) -> String;
+    /// Whether the condition is about the input of a call: nothing else has a path in it.
+    fn is_of_call(&self) -> bool {
+        false
+    }
     /// Whether the value at a path is true or false, where its schema says what it is.
     fn is_boolean(&self, path: &str) -> Option<bool>;
 }
@@ -142,7 +146,8 @@ pub(super) fn path(name: &str, known: &dyn KnownValues) -> Option<String> {
     }
     if is_written {
         // It says which value it is.
-        return is_path(name).then(|| name.to_owned());
+        let path = if known.is_of_call() { known.path_of(name) } else { name.to_owned() };
+        return is_path(name).then_some(path);
     }
     let of_item = ["$json.", "$."].iter().find_map(|prefix| name.strip_prefix(prefix));
     let path = of_item.unwrap_or(name);

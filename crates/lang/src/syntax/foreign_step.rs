@@ -101,7 +101,7 @@ enum Way {
     Action,
 }
 
-const FOREIGN: [ForeignStep; 13] = [
+const FOREIGN: [ForeignStep; 16] = [
     ForeignStep {
         words: &[
             "httprequest",
@@ -216,13 +216,56 @@ const FOREIGN: [ForeignStep; 13] = [
             "expression",
             "return",
             "output",
-            "end",
-            "succeed",
             "noop",
         ],
         way: Way::Help(
             "no step only makes a value: a later step reads what an earlier one wrote by its `@path`, or in a text as \
              `{{path}}`, and `output` of the `definition` is what the workflow answers",
+        ),
+    },
+    ForeignStep {
+        words: &[
+            "end",
+            "stop",
+            "exit",
+            "succeed",
+            "success",
+            "terminate",
+            "finish",
+            "fail",
+            "failure",
+            "throw",
+            "raise",
+        ],
+        way: Way::Help(
+            "no step ends a run, or fails it on purpose: the steps that are left out then are those of a case of \
+             {\"type\": \"choose\", \"cases\": [{\"when\": {...}, \"steps\": [...]}]}, or have a `filter`",
+        ),
+    },
+    ForeignStep {
+        words: &[
+            "email",
+            "mail",
+            "sendemail",
+            "sendmail",
+            "slack",
+            "slackmessage",
+            "teams",
+            "message",
+            "sendmessage",
+            "notification",
+            "sendnotification",
+            "alert",
+        ],
+        way: Way::Help(
+            "a text is sent by {\"type\": \"notify\", \"properties\": {\"to\": \"...\", \"text\": \"...\"}} to a target that `notify` of \
+             the project file names; anything else is an action of `\"kind\": \"http\"`",
+        ),
+    },
+    ForeignStep {
+        words: &["mcp", "mcptool", "mcpserver", "mcpclient"],
+        way: Way::Help(
+            "a tool of an MCP server of the project is a step whose type is SERVER.TOOL: {\"type\": \"files.read_file\"}",
         ),
     },
     ForeignStep {

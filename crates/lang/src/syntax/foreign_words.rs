@@ -125,6 +125,12 @@ const MEANINGS: &[Meaning] = &[
     of("retry", &["again", "repeat"]),
     of("write", &["insert", "create", "add", "append"]),
     of("read", &["select", "get", "list", "find", "query", "lookup", "search"]),
+    of("yes_no", &["boolean", "bool", "checkbox", "switch", "toggle", "yesno"]),
+    of("long_text", &["textarea", "multiline", "multilinetext", "paragraph"]),
+    of("choice", &["select", "dropdown", "enum", "radio", "options", "singleselect"]),
+    of("number", &["float", "double", "decimal", "money", "currency"]),
+    of("integer", &["int", "long"]),
+    of("text", &["string", "str", "email", "varchar", "shorttext", "phone", "url"]),
     of("answer", &["generate", "finish", "complete", "conclude"]),
 ];
 

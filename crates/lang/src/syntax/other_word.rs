@@ -90,6 +90,12 @@ const WORDS: &[OtherWord] = &[
     of("else", "onFalse"),
     of("else", "otherwise"),
     of("default", "otherwise"),
+    of("description", "help"),
+    of("hint", "help"),
+    of("minimum", "min"),
+    of("maximum", "max"),
+    of("options", "choices"),
+    of("enum", "choices"),
     of("branches", "cases"),
     of("conditions", "cases"),
     of("choices", "cases"),
@@ -173,6 +179,10 @@ pub(super) fn is_sure(word: &str, field: &str, fields: &[&str]) -> bool {
         ("output", "outputKey") => has(&["onFalse", "filter"]),
         // Of a workflow: what holds for it is the `condition` of its `definition`.
         ("filter" | "if" | "when", "condition") => has(&["schedule", "budget"]),
+        // Of a webhook.
+        ("path" | "id", "name") => has(&["hmac"]),
+        ("mapping" | "payload" | "body", "input") => has(&["hmac"]),
+        ("filter" | "condition", "when") => has(&["hmac"]),
         // Of a `budget`.
         ("max_tokens", "tokens") => has(&["cost_usd", "warn_at"]),
         _ => false,

@@ -6,7 +6,7 @@ use super::{PlacedExpectations, ScenarioSubject};
 use crate::diagnostic::{Diagnostic, codes, nearest};
 use crate::language::scenario::{NeverEntry, ValueMatcher};
 use crate::program::Schema;
-use crate::syntax::token;
+use crate::syntax::{quoted, token};
 
 /// Reports them.
 pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) {
@@ -44,6 +44,12 @@ fn all<'a>(placed: &PlacedExpectations<'a>) -> Vec<(String, &'a ValueMatcher)> {
     all
 }
 
+/// Whether the document that is tested, or one of its actions, writes this name itself: an answer or an input may be the object.
+fn is_named(subject: &ScenarioSubject<'_>, name: &str) -> bool {
+    let written = quoted(name);
+    subject.program.is_some_and(|program| program.sources.iter().any(|source| source.text.contains(&written)))
+}
+
 fn walk(subject: &ScenarioSubject<'_>, value: &Value, pointer: &str, found: &mut Vec<Diagnostic>) {
     let mut report = |below: &str, message: String, help: &str| {
         found.push(subject.error(codes::SCENARIO_MATCHER, format!("{pointer}{below}"), message).help(help));
@@ -70,6 +76,7 @@ fn walk(subject: &ScenarioSubject<'_>, value: &Value, pointer: &str, found: &mut
             Value::Object(members) => {
                 if let (1, Some((name, _))) = (members.len(), members.iter().next())
                     && let Some(near) = nearest(name, ValueMatcher::WORDS)
+                    && !is_named(subject, name)
                 {
                     let at = format!("{pointer}/{}", token(name));
                     let place = subject.document.tree.key_place(&at);

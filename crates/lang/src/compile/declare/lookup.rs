@@ -11,6 +11,7 @@ use crate::compile::link::{CalledWorkflow, DeclaredCall, name_of};
 use crate::compile::names;
 use crate::compile::tool::{self, StepInput};
 use crate::diagnostic::{Diagnostic, Help, Remedy, Source, codes, few_of_many, is_slip};
+use crate::language::choose::CHOOSE;
 use crate::language::notify::NOTIFY;
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
@@ -180,7 +181,13 @@ impl<'a> Declare<'a> {
         let step = at.strip_suffix("/type").filter(|_| kind == "action")?;
         // The shape reports `name` as unknown, and leaves it out of the value.
         let name = self.main.tree.at(step)?.get("name")?.as_str()?;
-        self.catalog.find(name).first()?;
+        if self.catalog.find(name).is_empty() {
+            self.served_name(name)?;
+            let message = format!("`{name}` is a tool of an MCP server: a step has its name as its `type`");
+            let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
+            let help = format!("write \"type\": {}; what the tool takes is in `properties`", quoted(name));
+            return Some(fault.help(help).suggest(quoted(name)));
+        }
         let message = format!("a step names its action as its `type`: `action` is none, and `{name}` is one");
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
         let help = format!("write \"type\": {}; what the action takes is in `properties`", quoted(name));
@@ -273,7 +280,7 @@ impl<'a> Declare<'a> {
             (None, None) if let Some(near) = near_other => fault.help(near),
             (None, None) => fault.help(searched.after(&format!(
                 "the built-in steps are `{}`; ",
-                [&PRIMITIVES[..], &wait::WORDS].concat().join("`, `")
+                [&PRIMITIVES[..], &[CHOOSE, "workflow"], &wait::WORDS, &[NOTIFY]].concat().join("`, `")
             ))),
         });
         if self.unknown == 1 {

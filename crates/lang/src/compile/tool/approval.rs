@@ -60,7 +60,9 @@ fn foreign_name(at: &str, text: &str) -> Option<LocalFault> {
         let message = format!("{} is no operand: a condition takes values by their `@path`", quoted(text));
         let fault = LocalFault::error(codes::BAD_OPERAND, at, message);
         let inner = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).unwrap_or_default().trim();
-        let meant = format!("@{inner}");
+        let is_input =
+            as_path(&format!("@{inner}")).is_some_and(|path| path.first().is_some_and(|first| first == "input"));
+        let meant = if is_input { format!("@{inner}") } else { format!("@input.{inner}") };
         return Some(match as_path(&meant) {
             Some(_) => fault.help(format!("a path begins with `@`: `{meant}`")).replace_with(quoted(&meant)),
             None => fault.help("compare the values themselves: `@input.amount`"),

@@ -43,6 +43,10 @@ impl KnownValues for Walker<'_> {
         self.named_value(name)
     }
 
+    fn is_of_call(&self) -> bool {
+        self.pointer.ends_with("/requires_approval")
+    }
+
     fn is_boolean(&self, path: &str) -> Option<bool> {
         let names: String = path
             .strip_prefix("input.")?

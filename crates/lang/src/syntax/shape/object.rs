@@ -233,6 +233,23 @@ impl<'a> Walker<'a> {
             _ if is_type_of_workflow(form, &self.pointer, name) => {
                 Some(format!("a workflow has no `{name}`, its `definition` makes it one: leave it out"))
             }
+            "input" | "name" | "description" if self.pointer == "/definition" && form.fields.has("on_failure") => {
+                Some(format!("`{name}` belongs at the top of the document, beside `definition`"))
+            }
+            "on" | "day" | "days" | "weekday" | "weekdays" | "cron" if self.pointer == "/definition/schedule" => Some(
+                "a schedule has an interval, and `at`: `\"every\": \"1d\"` is each day, `\"7d\"` each Monday. For other days, let the \
+                 first step ask in its `filter`, or start the runs with `loopctl run` from a scheduler"
+                    .to_owned(),
+            ),
+            "pattern" | "regex" | "format" | "minLength" | "maxLength" | "min_length" | "max_length"
+                if form.fields.has("choices") && form.fields.has("help") =>
+            {
+                Some(
+                    "a text of a form has no pattern and no other bound than that of its type: ask for it again in a form with a \
+                     `filter`"
+                        .to_owned(),
+                )
+            }
             "steps" | "nodes" | "tasks" | "jobs" if is_workflow => {
                 Some("the steps of a workflow are the list `actions` in its `definition`".to_owned())
             }

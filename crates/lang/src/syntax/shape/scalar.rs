@@ -71,7 +71,13 @@ impl Walker<'_> {
                 fault.help(format!("leave `params` out: `:{name}` in the query takes the value of `{name}`"))
             }
             NodeKind::Object(_) if takes("array") && !takes_item => {
-                fault.help("it is a list of texts, like [\"name\"], and what each one means is not said here")
+                let help = match self.pointer.ends_with("/expected_keys") {
+                    true => {
+                        "it is a list of texts; what each one is, `fields` says: [{\"name\": \"go\", \"type\": \"yes_no\"}]"
+                    }
+                    false => "it is a list of texts, like [\"name\"], and what each one means is not said here",
+                };
+                fault.help(help)
             }
             // As an entry it would be a text like any other.
             NodeKind::String(text)

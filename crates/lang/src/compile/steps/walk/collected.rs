@@ -78,6 +78,10 @@ impl Walk<'_, '_, '_> {
         if let Some(meant) = documents::meant(path, self.project()).filter(|_| name == "items_path") {
             return self.faults.push(fault.help(format!("a document is written `{meant}`")).suggest(quoted(&meant)));
         }
+        if let Some(key) = path.strip_suffix('?').filter(|key| as_path(key).is_some()) {
+            let help = format!("a key of a step has no `?`: write `{key}`, which is null where no step wrote it");
+            return self.faults.push(fault.help(help).suggest(quoted(key)));
+        }
         let bare = path.trim().trim_start_matches('{').trim_end_matches('}').trim();
         let meant = format!("@{bare}");
         self.faults.push(match as_path(&meant) {
