@@ -94,7 +94,7 @@ impl RecordCommand {
         };
         write(&self.output, &text)?;
         surface.say(&format!("recorded {run} in {}\n{}", self.output.display(), hidden(&finished)));
-        if let Some(TestFileText { file, text }) = scenario {
+        if let Some(TestFileText { file, text }) = scenario.map(TestFileText::checked).transpose()? {
             std::fs::write(&file, text).map_err(|error| CommandError::file("written", &file, &error))?;
             surface.say(&format!("appended the scenario to {}\n", file.display()));
         }

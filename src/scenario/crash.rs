@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::journal::CrashPoint;
 use super::judge::Failure;
 use super::matcher::shown;
@@ -23,6 +25,8 @@ pub struct CrashReport {
     left_out: usize,
     /// How often a human was asked whether a call had happened, by tool.
     asked: BTreeMap<String, usize>,
+    /// How often a call failed because its `on_uncertain` says so, by tool.
+    failed: BTreeMap<String, usize>,
     repeated: usize,
     differences: Vec<String>,
 }
@@ -40,8 +44,12 @@ impl CrashReport {
                 *report.asked.entry(action.clone()).or_default() += 1;
             }
             report.repeated += played.repeated.len();
+            let failed = played.failed_by_document();
+            for action in failed {
+                *report.failed.entry(action.clone()).or_default() += 1;
+            }
             match difference(base, &played) {
-                None => report.alike += 1,
+                None => report.alike += usize::from(failed.is_empty()),
                 Some(why) => {
                     let when = if point.is_stored { "after" } else { "before" };
                     report.differences.push(format!("stopped {when} event {} was stored: {why}", point.event));
@@ -57,6 +65,9 @@ impl CrashReport {
         for (action, count) in &self.asked {
             line.push_str(&format!(", {count} ask whether {action} happened"));
         }
+        for (action, count) in &self.failed {
+            line.push_str(&format!(", {count} fail by `on_uncertain` of {action}"));
+        }
         line.push_str(&format!(", {} repeat a call", self.repeated));
         if self.left_out > 0 {
             line.push_str(&format!("; {} were left out", self.left_out));
@@ -70,7 +81,8 @@ impl CrashReport {
         let mut failures: Vec<Failure> =
             self.differences.iter().take(MAX_REPORTED_POINTS).map(|message| failure(message.clone())).collect();
         if let Some(more) = self.differences.len().checked_sub(MAX_REPORTED_POINTS).filter(|more| *more > 0) {
-            failures.push(failure(format!("{} do not end alike either", plural(more, "more crash point"))));
+            let verb = if more == 1 { "does" } else { "do" };
+            failures.push(failure(format!("{} {verb} not end alike either", plural(more, "more crash point"))));
         }
         failures
     }
@@ -81,7 +93,10 @@ fn difference(base: &Played, played: &Played) -> Option<String> {
     if let Some(action) = played.repeated.first() {
         return Some(format!("`{action}` is called again, although its result was stored"));
     }
-    if let Some(fault) = played.faults.iter().find(|fault| !base.faults.contains(fault)) {
+    let failed = played.failed_by_document();
+    // A run whose call failed, because the document says so, takes another way: it may need other decisions.
+    let counts = |fault: &&PlayError| failed.is_empty() || matches!(fault, PlayError::Run(_));
+    if let Some(fault) = played.faults.iter().filter(counts).find(|fault| !base.faults.contains(fault)) {
         return Some(match fault {
             PlayError::Run(why) | PlayError::Decision(_, why) => why.clone(),
             PlayError::UnusedDecisions(_) => "the run does not wait for all decisions".to_owned(),
@@ -92,6 +107,9 @@ fn difference(base: &Played, played: &Played) -> Option<String> {
         (None, None) => return None,
         _ => return Some("the run is lost".to_owned()),
     };
+    if !failed.is_empty() {
+        return more_effects(before, after, failed);
+    }
     effects(before, after).or_else(|| ending(before, after)).or_else(|| calls(&before.calls, &after.calls)).or_else(
         || {
             // The price of a call that a human says has happened is not known.
@@ -100,12 +118,21 @@ fn difference(base: &Played, played: &Played) -> Option<String> {
     )
 }
 
+/// A call that failed, because the document says so, is not made again.
+fn more_effects(before: &RunStory, after: &RunStory, failed: &[String]) -> Option<String> {
+    let action = failed.iter().find(|action| after.effects_of(action) > before.effects_of(action))?;
+    Some(differs(action, before, after))
+}
+
 fn effects(before: &RunStory, after: &RunStory) -> Option<String> {
-    let count = |story: &RunStory, action: &String| story.effects.get(action).copied().unwrap_or_default();
-    let tools = before.effects.keys().chain(after.effects.keys());
-    let action = tools.into_iter().find(|action| count(before, action) != count(after, action))?;
-    let (one, other) = (count(before, action), count(after, action));
-    Some(format!("the effect of `{action}` happens {} and not {one}", plural(other, "time")))
+    let mut tools = before.effects.keys().chain(after.effects.keys());
+    let action = tools.find(|action| before.effects_of(action) != after.effects_of(action))?;
+    Some(differs(action, before, after))
+}
+
+fn differs(action: &str, before: &RunStory, after: &RunStory) -> String {
+    let (one, other) = (before.effects_of(action), after.effects_of(action));
+    format!("the effect of `{action}` happens {} and not {one}", plural(other, "time"))
 }
 
 fn ending(before: &RunStory, after: &RunStory) -> Option<String> {
@@ -120,9 +147,22 @@ fn ending(before: &RunStory, after: &RunStory) -> Option<String> {
             words(one.status, one.termination)
         ));
     }
-    let answer = |story: &RunStory| story.result.result.as_ref().map(|answer| answer.answer.clone());
+    let answer = |story: &RunStory| story.result.result.as_ref().map(|answer| without_start_status(&answer.answer));
     (answer(before) != answer(after))
         .then(|| format!("the answer is {}", answer(after).as_ref().map_or_else(|| "missing".to_owned(), shown)))
+}
+
+/// A value without how far the runs were that calls started without waiting for them: after a crash they may be further.
+fn without_start_status(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(without_start_status).collect(),
+        Value::Object(members) => {
+            let is_start = members.len() == 2 && members.contains_key("run_id") && members.contains_key("status");
+            let kept = members.iter().filter(|(name, _)| !is_start || *name != "status");
+            kept.map(|(name, value)| (name.clone(), without_start_status(value))).collect()
+        }
+        other => other.clone(),
+    }
 }
 
 fn calls(before: &[StoryCall], after: &[StoryCall]) -> Option<String> {

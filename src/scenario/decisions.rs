@@ -8,7 +8,7 @@ use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision}
 use crate::engine::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
 use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Termination;
-use crate::engine::question::{EventMatch, StepQuestion};
+use crate::engine::question::EventMatch;
 use crate::engine::state::{Phase, State};
 use crate::engine::wait_deadline::due_at_ms;
 use crate::engine::waiting_calls::waiting_calls;
@@ -27,6 +27,8 @@ pub enum Answered {
 pub struct WaitingQuestion {
     /// The address of its step, in a workflow.
     pub at: Option<String>,
+    /// The run of its step, when it is one below.
+    run_id: Option<String>,
     /// The call, if it is one.
     pub call: Option<CallId>,
     /// The names that a decision may be for.
@@ -43,14 +45,14 @@ pub struct WaitingQuestion {
 /// Everything that waits for a human.
 pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
     let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
-    // In a loop, the server of a tool may ask.
-    let of_server = |question: &StepQuestion| pause.asks.is_none() && question.asked_by.is_some();
-    if matches!(state, State::Flow(_)) || waiting_steps(state).iter().any(of_server) {
+    let steps = waiting_steps(state);
+    if matches!(state, State::Flow(_)) || !steps.is_empty() {
         let mut all = Vec::new();
-        for question in waiting_steps(state) {
+        for question in steps {
             let around = [question.at.clone(), question.action.clone()];
             let plain = WaitingQuestion {
                 at: Some(question.at.clone()),
+                run_id: question.question.run_id.clone(),
                 call: None,
                 names: around.to_vec(),
                 kind: question.question.kind,
@@ -64,6 +66,7 @@ pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
             }
             all.extend(question.calls.into_iter().map(|call| WaitingQuestion {
                 at: Some(question.at.clone()),
+                run_id: question.question.run_id.clone(),
                 call: Some(call.call),
                 names: [call.action.clone()].into_iter().chain(around.clone()).collect(),
                 kind: question.question.kind,
@@ -78,6 +81,7 @@ pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
         .into_iter()
         .map(|call| WaitingQuestion {
             at: None,
+            run_id: None,
             call: Some(call.call),
             names: vec![call.action.clone()],
             kind: pause.question.kind,
@@ -89,6 +93,7 @@ pub fn waiting(state: &State) -> Vec<WaitingQuestion> {
     if calls.is_empty() {
         return vec![WaitingQuestion {
             at: None,
+            run_id: None,
             call: None,
             names: Vec::new(),
             kind: pause.question.kind,
@@ -211,14 +216,11 @@ pub fn after_crash(state: &State, decisions: &[ScenarioDecision], staged: &[Stag
         _ => "",
     };
     let is_same = |call: &&StagedCall| match &open.at {
-        Some(at) if open.call.is_none() => match at.split_once('/') {
-            // A step of the run that the own step is: `pay/post` in `RUN.pay`.
-            Some((own, below)) => {
-                let step = below.rsplit('/').next();
-                call.at.as_deref() == step && call.key.starts_with(&format!("{}.{own}", state.header.run_id))
-            }
-            None => call.at.as_ref() == Some(at),
-        },
+        // A step of a run below is named by its own address in that: `pay/post` is `post` in `RUN.pay`.
+        Some(at) if open.call.is_none() => {
+            let run = open.run_id.as_ref().unwrap_or(&state.header.run_id);
+            call.at.as_deref() == at.rsplit('/').next() && call.run_id == *run
+        }
         // Another call may have the same input.
         _ => {
             let is_it = |id: CallId| call.key.ends_with(&format!("{run}-{}-{}", id.iteration, id.index));

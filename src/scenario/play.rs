@@ -79,6 +79,13 @@ pub struct Played {
     pub repeated: Vec<String>,
 }
 
+impl Played {
+    /// The tools whose calls failed after a crash, because their `on_uncertain` says so.
+    pub fn failed_by_document(&self) -> &[String] {
+        self.story.as_ref().map_or(&[], |story| story.failed_by_document.as_slice())
+    }
+}
+
 /// What kept a run from being played to its end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlayError {
@@ -176,8 +183,9 @@ impl Performance<'_> {
         let program = self.play.program;
         let decisions = self.play.decisions.iter().enumerate().filter(|(_, decision)| !is_for_crashes(decision));
         let mut decisions = decisions.peekable();
-        // The last decision, and the pause that it was for: one that was not stored is given again.
-        let mut given: Option<(usize, Phase)> = None;
+        // The last decision, the pause that it was for, and how many were stored before it: one that was not stored is given
+        // again.
+        let mut given: Option<(usize, Phase, usize)> = None;
         let mut resume: Option<Resume> = None;
         for _ in 0..MAX_PAUSES {
             let driven = match resume.take() {
@@ -190,7 +198,9 @@ impl Performance<'_> {
             if has_died {
                 self.journal.restart();
                 engine = self.engine();
-                self.stored = Some((self.stored_keys(&engine).await, self.stage.calls().len()));
+                let keys = self.stored_keys(&engine).await;
+                self.stage.died(&keys, &self.stored_attempts(&engine).await);
+                self.stored = Some((keys, self.stage.calls().len()));
             }
             if self.stored.is_some() {
                 self.take_up_started(&engine).await;
@@ -216,8 +226,10 @@ impl Performance<'_> {
                 continue;
             }
             // A decision that was lost with its driver is given again, before the next one.
-            let again = given.as_ref().filter(|(_, pause)| *pause == state.phase && self.stored.is_some());
-            let again = again.and_then(|(index, _)| Some((*index, self.play.decisions.get(*index)?)));
+            let stored = self.stored_decisions(&engine).await;
+            let is_lost = |(_, pause, before): &&(usize, Phase, usize)| *pause == state.phase && *before == stored;
+            let again = given.as_ref().filter(|_| self.stored.is_some()).filter(is_lost);
+            let again = again.and_then(|(index, ..)| Some((*index, self.play.decisions.get(*index)?)));
             let next = again.or_else(|| decisions.peek().copied());
             if let Some(at_ms) = wait_ends_at_ms(&state, next.map(|(_, decision)| decision)) {
                 self.skip_until(at_ms).await;
@@ -225,7 +237,7 @@ impl Performance<'_> {
                 continue;
             }
             let Some((index, decision)) = again.or_else(|| decisions.next()) else { break };
-            given = Some((index, state.phase.clone()));
+            given = Some((index, state.phase.clone(), stored));
             match answered(decision, &state) {
                 Ok(Answered::Resume(decided)) => resume = Some(*decided),
                 Ok(Answered::Expires(at_ms)) => {
@@ -252,15 +264,26 @@ impl Performance<'_> {
 
     /// Drives the runs that the run started without waiting for them, and that died with their driver: as the queue of a
     /// server would.
-    async fn take_up_started(&self, engine: &Engine) {
+    async fn take_up_started(&mut self, engine: &Engine) {
         for run_id in self.journal.runs() {
             let Ok(Some(run)) = engine.find(&run_id).await else { continue };
             let is_left = run.status == Status::Running && !run.driven && run.parent_run_id.is_none();
             let program = if is_left { started_by(self.play.program, &run.loop_name) } else { None };
             if let Some(program) = program.filter(|_| run_id != self.play.run_id) {
-                // A fault is that of the run: its story shows how far it came.
-                drop(engine.resume(program, &run_id, Resume::default(), Watch::default()).await);
+                self.drive_started(engine, program, &run_id).await;
             }
+        }
+    }
+
+    /// Drives a run that was started, until it ends or waits for something else than what a crash left open.
+    async fn drive_started(&mut self, engine: &Engine, program: &Arc<Program>, run_id: &str) {
+        let mut resume = Resume::default();
+        for _ in 0..MAX_PAUSES {
+            // A fault is that of the run: its story shows how far it came.
+            let Ok(driven) = engine.resume(program, run_id, resume, Watch::default()).await else { return };
+            let Some(open) = after_crash(&driven.state, self.play.decisions, &self.stage.calls()) else { return };
+            self.asked_after_crash.extend(StoryPause::of(&driven.state).and_then(|pause| pause.about.first().cloned()));
+            resume = open;
         }
     }
 
@@ -296,6 +319,15 @@ impl Performance<'_> {
         all
     }
 
+    /// How many decisions of humans are stored; 0 in a play without a crash, which loses none.
+    async fn stored_decisions(&self, engine: &Engine) -> usize {
+        if self.play.crash.is_none() {
+            return 0;
+        }
+        let events = self.events(engine).await;
+        events.values().flatten().filter(|event| matches!(event.kind, EventKind::Human(_))).count()
+    }
+
     /// The keys of the calls whose results are stored.
     async fn stored_keys(&self, engine: &Engine) -> Vec<String> {
         let mut keys = Vec::new();
@@ -309,6 +341,24 @@ impl Performance<'_> {
             }));
         }
         keys
+    }
+
+    /// How many failed attempts at each call are stored, by its key.
+    async fn stored_attempts(&self, engine: &Engine) -> BTreeMap<String, usize> {
+        let mut attempts = BTreeMap::new();
+        for (run_id, events) in self.events(engine).await {
+            let keys = events.iter().filter_map(|event| match &event.kind {
+                EventKind::ToolRetried(retried) => {
+                    Some(format!("{run_id}-{}-{}", retried.call.iteration, retried.call.index))
+                }
+                EventKind::StepRetried(retried) => Some(format!("{run_id}-{}", retried.at)),
+                _ => None,
+            });
+            for key in keys {
+                *attempts.entry(key).or_default() += 1;
+            }
+        }
+        attempts
     }
 
     /// The calls that were made again although their results were stored.
@@ -338,7 +388,7 @@ impl Performance<'_> {
 /// The loop or workflow of a name that a program's runs start, or those that they call. Chains of calls are bounded: the
 /// recursion ends.
 fn started_by<'p>(program: &'p Arc<Program>, name: &str) -> Option<&'p Arc<Program>> {
-    let started = program.tools().iter().filter_map(Tool::launched).find(|started| started.name == name);
+    let started = program.all_tools().into_iter().filter_map(Tool::launched).find(|started| started.name == name);
     started.or_else(|| program.called_loops().into_iter().find_map(|called| started_by(called, name)))
 }
 

@@ -21,8 +21,9 @@ use crate::engine::record::trace;
 use crate::engine::state::{LoopState, Phase, State};
 use crate::engine::step::step;
 use crate::engine::waiting_calls::waiting_calls;
-use crate::program::flow::FlowStep;
-use crate::program::{Program, builtin};
+use crate::language::action::OnUncertain;
+use crate::program::flow::{FlowStep, StepAction};
+use crate::program::{Program, Tool, builtin};
 use crate::trace::json::gist;
 use crate::trace::steps::shown_step;
 use crate::trace::{Redaction, RunResult, Shown, escape, result};
@@ -39,6 +40,8 @@ pub struct RunStory {
     /// How often the effect of each tool happened: each call that gave a result. Calls of an idempotent tool with the same
     /// key are one effect.
     pub effects: BTreeMap<String, usize>,
+    /// The tools whose calls failed after a crash, because their `on_uncertain` says so.
+    pub failed_by_document: Vec<String>,
     /// The seconds that it was active, by the played clock.
     pub seconds: f64,
     /// Every text that the model read.
@@ -129,6 +132,7 @@ impl RunStory {
             calls: Vec::new(),
             read: Vec::new(),
             known: HashSet::new(),
+            failed_by_document: Vec::new(),
             replies: BTreeMap::new(),
             ran_out: BTreeSet::new(),
         };
@@ -146,6 +150,7 @@ impl RunStory {
             ran_out: collector.ran_out,
             pauses,
             effects,
+            failed_by_document: collector.failed_by_document,
             flow: journals.program.as_flow().map(|_| FlowStory {
                 program: Arc::clone(journals.program),
                 events: journals.events.get(journals.run_id).map(Vec::as_slice).unwrap_or_default().into(),
@@ -180,6 +185,11 @@ impl RunStory {
         found.collect()
     }
 
+    /// How often the effect of a tool happened.
+    pub fn effects_of(&self, action: &str) -> usize {
+        self.effects.get(action).copied().unwrap_or_default()
+    }
+
     /// The calls that were made of tools that are not the engine's.
     pub fn made(&self) -> impl Iterator<Item = &StoryCall> {
         self.calls.iter().filter(|call| call.is_made && !call.is_builtin())
@@ -198,12 +208,38 @@ fn effects(program: &Program, staged: &[StagedCall]) -> BTreeMap<String, usize> 
     effects
 }
 
+/// The tools whose calls are under way in a run, and fail when a driver resumes it.
+fn fail_when_lost(program: &Program, state: &State) -> Vec<String> {
+    let tools: Vec<&Tool> = match state {
+        State::Loop(state) => {
+            let calls = state.turn().into_iter().flat_map(|turn| &turn.calls);
+            calls.filter(|call| call.progress.is_under_way()).filter_map(|call| program.tool(&call.name)).collect()
+        }
+        State::Flow(state) if matches!(state.phase, Phase::Stepping) => {
+            let open = state.progress.open().into_iter().filter(|open| open.progress.is_under_way());
+            let steps = open.filter_map(|open| program.as_flow()?.step_at(&open.address));
+            steps.filter_map(called_tool).collect()
+        }
+        State::Flow(_) => Vec::new(),
+    };
+    let fail = tools.into_iter().filter(|tool| tool.after_crash() == OnUncertain::Fail);
+    fail.map(|tool| tool.name.clone()).collect()
+}
+
+fn called_tool(step: &FlowStep) -> Option<&Tool> {
+    match &step.action {
+        StepAction::Call(call) => Some(&call.tool),
+        _ => None,
+    }
+}
+
 /// Collects what happened in a run and those below it.
 struct Collector<'a> {
     journals: &'a Journals<'a>,
     calls: Vec<StoryCall>,
     read: Vec<Arc<str>>,
     known: HashSet<Arc<str>>,
+    failed_by_document: Vec<String>,
     replies: BTreeMap<Option<String>, u64>,
     ran_out: BTreeSet<Option<String>>,
 }
@@ -215,6 +251,9 @@ impl Collector<'_> {
         let events = self.journals.events.get(run_id).map(Vec::as_slice).unwrap_or_default();
         let mut steps = Vec::new();
         for (at, event) in events.iter().enumerate() {
+            if matches!(event.kind, EventKind::Resumed) {
+                self.failed_by_document.extend(fail_when_lost(program, &state));
+            }
             let ended = state.as_flow().and_then(|state| EndedStep::of(&event.kind, &state.progress));
             step(program, &mut state, event.clone())
                 .map_err(|refused| format!("event {at} of run {run_id} does not fit: {refused}"))?;

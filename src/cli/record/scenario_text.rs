@@ -9,7 +9,7 @@ use crate::cli::failure::CommandError;
 use crate::diagnostic::Source;
 use crate::project::ProjectFile;
 use crate::scenario::record::finished_recording::FinishedRecording;
-use crate::syntax::document::DocumentKind;
+use crate::syntax::document::{self, DocumentKind};
 use crate::syntax::formatter::{formatted, formatted_value};
 use crate::syntax::{self, Node};
 use crate::trace::json::laid_out;
@@ -22,6 +22,31 @@ pub(super) struct TestFileText {
     pub file: PathBuf,
     /// Its new text.
     pub text: String,
+}
+
+impl TestFileText {
+    /// Refuses a scenario that `check` reports an error of: no scenario of the file would be played. What it names must be
+    /// there.
+    ///
+    /// # Errors
+    /// Its first error.
+    pub(super) fn checked(self) -> Result<Self, CommandError> {
+        let document = document::read(&Source::new(self.file.display().to_string(), self.text.clone()));
+        let scenarios = document.value.get("scenarios").and_then(Value::as_array).map_or(0, Vec::len);
+        let own = format!("/scenarios/{}", scenarios.saturating_sub(1));
+        let faults = crate::project::scenario_file(document, &self.file).examined.faults;
+        match faults.into_iter().find(|fault| fault.is_error() && is_within(&fault.path, &own)) {
+            None => Ok(self),
+            Some(fault) => Err(CommandError::usage_help(
+                format!("the scenario is not appended to {}: {} ({})", self.file.display(), fault.message, fault.path),
+                "the recording is written: write a scenario with `\"recording\"` yourself",
+            )),
+        }
+    }
+}
+
+fn is_within(path: &str, own: &str) -> bool {
+    path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The test file beside a document with a scenario more, which plays a recording.

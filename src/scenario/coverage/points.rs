@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::conditions;
 use super::map::{CoverageMap, CoveragePart, PlacedStep};
-use crate::check::scenario::endings::endings;
+use crate::check::scenario::endings::{endings, has_stopping_approval};
 use crate::compile::flow;
 use crate::language::ending::{StuckPattern, Termination};
 use crate::language::foreach::FailureStrategy;
@@ -112,6 +112,8 @@ fn of(part: &CoveragePart) -> Vec<CoveragePoint> {
     let is_judged = |ending: &Termination| match ending {
         // A step that waits is a point of its own.
         Termination::Waiting | Termination::WaitingEvent => false,
+        // A no to a call that needs an approval is a point of the call, and one to an event is rare.
+        Termination::Rejected => has_stopping_approval(program),
         Termination::Context | Termination::Uncertain | Termination::Cancelled => false,
         // Without a time of its own, a workflow has days.
         Termination::Timeout if program.is_flow() => program.timeout_ms != flow::TIMEOUT_MS,

@@ -9,6 +9,7 @@ use super::{RunJournals, extracted};
 use crate::check::scenario::endings::programs;
 use crate::drive::model::recording::RecordedPlayer;
 use crate::drive::stage::StagePlan;
+use crate::engine::event::EventKind;
 use crate::language::recording::{Recording, RecordingEntry};
 use crate::policy::word::written;
 use crate::program::{Program, ToolKind};
@@ -57,6 +58,9 @@ pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecor
     if let Some(fault) = played.faults.first() {
         return Err(match fault {
             PlayError::Run(why) | PlayError::Decision(_, why) => format!("it can't be played: {why}"),
+            PlayError::UnusedDecisions(_) if was_retried(journals) => {
+                "it was retried, and a play ends where it failed first".to_owned()
+            }
             PlayError::UnusedDecisions(_) => "not all its decisions are needed when it is played".to_owned(),
         });
     }
@@ -71,6 +75,12 @@ pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecor
     let declared = declared.filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)));
     let tools = declared.map(|tool| tool.name.clone()).collect();
     Ok(FinishedRecording { recording, hidden, story, tools })
+}
+
+/// Whether a human had the run try again after it had failed.
+fn was_retried(journals: &RunJournals<'_>) -> bool {
+    let events = journals.events.get(journals.run_id).into_iter().flatten();
+    events.into_iter().any(|event| matches!(event.kind, EventKind::Retried(_)))
 }
 
 /// What is otherwise in the run that plays a recording.

@@ -367,10 +367,13 @@ fn an_entry_that_is_none_is_refused_by_the_schema_and_by_check_at_its_place() {
 
 #[test]
 fn a_second_record_of_a_name_is_refused_and_changes_nothing() {
+    let document = |tools: Value| json!({"type": "loop", "name": "w", "properties": {"mode": "react", "objective": "Do it.", "tools": tools}});
     let project = Project::new(&[
+        ("w.json", document(json!([{"type": "action", "name": "pay"}]))),
         (
-            "w.json",
-            json!({"type": "loop", "name": "w", "properties": {"mode": "react", "objective": "Do it.", "tools": []}}),
+            "actions/pay.json",
+            json!({"action_name": "pay", "kind": "http", "description": "Pays.", "http_method": "POST",
+                "url": "https://bank.example.com/", "parameters": {"type": "object"}}),
         ),
         ("loopctl.json", json!({})),
         (
@@ -408,6 +411,12 @@ fn a_second_record_of_a_name_is_refused_and_changes_nothing() {
     assert_eq!(record("r2", "rec/b.json", "second").status.code(), Some(0));
     let tested = project.call(&["test"]);
     assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
+    // The scenario would name a tool that the document no longer has: none of the file would be played.
+    project.write("w.json", &document(json!([])));
+    let before = project.text("w.test.json");
+    let refused = record("r2", "rec/b.json", "third");
+    assert!(stderr(&refused).contains("is not appended") && stderr(&refused).contains("no tool `pay`"), "{refused:?}");
+    assert_eq!((refused.status.code(), project.text("w.test.json")), (Some(2), before));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod cage;
 mod coverage;
+mod crashes;
 mod live;
 mod mutations;
 mod probe;

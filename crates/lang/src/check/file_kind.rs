@@ -83,7 +83,10 @@ fn is_script(root: &Node) -> bool {
     let replies = root.get("replies").and_then(Node::items);
     let one = |reply: &Node| reply.as_str().is_some() || FIELDS.iter().any(|name| reply.get(name).is_some());
     let is_case = |case: &Node| case.get("when").is_some() && case.get("replies").is_some();
-    root.get("cases").and_then(Node::items).is_some_and(|cases| cases.iter().any(is_case))
+    // A script for tools that take nothing of it: a model that is not asked.
+    let is_alone = root.members().is_some_and(|members| members.len() == 1) && replies.is_some_and(<[_]>::is_empty);
+    is_alone
+        || root.get("cases").and_then(Node::items).is_some_and(|cases| cases.iter().any(is_case))
         || replies.is_some_and(|replies| replies.iter().any(one) || root.get("tools").or(root.get("loops")).is_some())
 }
 
@@ -129,6 +132,7 @@ mod tests {
             r#"{"replies": [{"thought": "x", "action": "y"}, {"status": "open"}, 5], "tols": {}}"#,
             r#"{"replies": [{"calls": [{"action": "y"}]}]}"#,
             r#"{"replies": [], "tools": {"lookup": [1]}}"#,
+            r#"{"replies": []}"#,
             r#"{"name": "w", "definition": {"actions": []}}"#,
         ] {
             assert!(ours(text), "{text}");

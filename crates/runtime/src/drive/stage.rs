@@ -1,7 +1,7 @@
 //! The stage of a run that is played offline: what tools answer, what goes wrong, and a record of all calls. It outlives
 //! the drivers of the run, as the world does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -98,15 +98,38 @@ struct StageRecord {
     calls: Vec<StagedCall>,
     /// How many different calls of each tool each run made.
     counts: BTreeMap<(String, String), usize>,
-    /// The number of each call among those of its tool in its run, from 0, by its key: a call that is made again after
-    /// it gave something gets the same, with what went wrong with it.
-    numbers: BTreeMap<(String, String), (usize, Option<CallFaultEffect>)>,
+    /// The attempts at each call, by its tool and its key: a call that is made again after it gave something is the last of
+    /// them.
+    numbers: BTreeMap<(String, String), Vec<StagedAttempt>>,
+    /// The attempts whose outcomes were lost with their driver, by call: an attempt that is made again is the same one.
+    lost: BTreeMap<(String, String), VecDeque<StagedAttempt>>,
     /// How many attempts there were at calls of each tool.
     attempts: BTreeMap<String, u32>,
     /// The position after each question of an `llm` action, by the name of the action.
     positions: BTreeMap<String, usize>,
     /// The position before the questions of a call, by its key.
     questions: BTreeMap<String, usize>,
+}
+
+/// An attempt at a call.
+#[derive(Clone)]
+struct StagedAttempt {
+    /// Its number among those of its tool in its run, from 0.
+    number: usize,
+    /// What goes wrong with it.
+    fault: Option<CallFaultEffect>,
+}
+
+impl StageRecord {
+    /// The attempt that a call repeats; none for a new one.
+    fn repeated(&mut self, of_key: &(String, String)) -> Option<StagedAttempt> {
+        let gave = |other: &StagedCall| other.key == of_key.1 && matches!(other.result, Some(ToolResult::Ok(_)));
+        let known = self.numbers.get(of_key)?;
+        if self.calls.iter().any(gave) {
+            return known.last().cloned();
+        }
+        self.lost.get_mut(of_key)?.pop_front()
+    }
 }
 
 /// What a recording gives for a call.
@@ -185,10 +208,8 @@ impl Stage {
     pub(super) fn begin(&self, tool: &Tool, call: &ToolCall<'_>) -> BegunCall {
         let (action, key) = (tool.name.clone(), call.key());
         let mut record = self.record();
-        let gave = |other: &StagedCall| other.key == key && matches!(other.result, Some(ToolResult::Ok(_)));
         let of_key = (action.clone(), key.clone());
-        let known = record.calls.iter().any(gave).then(|| record.numbers.get(&of_key).cloned()).flatten();
-        let (number, fault) = match known {
+        let StagedAttempt { number, fault } = match record.repeated(&of_key) {
             Some(known) => known,
             None => {
                 let count = record.counts.entry((call.run_id.to_owned(), action.clone())).or_default();
@@ -199,8 +220,9 @@ impl Stage {
                 let nth = *attempt;
                 let is_meant = |fault: &&CallFault| fault.action == action && fault.nth.is_none_or(|at| at == nth);
                 let fault = self.faults.iter().find(is_meant).map(|fault| fault.effect.clone());
-                record.numbers.insert(of_key, (number, fault.clone()));
-                (number, fault)
+                let attempt = StagedAttempt { number, fault };
+                record.numbers.entry(of_key).or_default().push(attempt.clone());
+                attempt
             }
         };
         let index = record.calls.len();
@@ -221,6 +243,17 @@ impl Stage {
         if let Some(call) = self.record().calls.get_mut(index) {
             call.result = Some(result);
         }
+    }
+
+    /// The driver died: the outcomes of calls are lost but for those with these keys, and but for so many failed attempts at the
+    /// others.
+    pub fn died(&self, stored: &[String], attempts: &BTreeMap<String, usize>) {
+        let mut record = self.record();
+        let lost = record.numbers.iter().filter(|((_, key), _)| !stored.contains(key));
+        let again = |key: &String, made: &[StagedAttempt]| {
+            made.iter().skip(attempts.get(key).copied().unwrap_or_default()).cloned().collect()
+        };
+        record.lost = lost.map(|(of_key, made)| (of_key.clone(), again(&of_key.1, made))).collect();
     }
 
     /// Records that nothing answers for the tool of a call.

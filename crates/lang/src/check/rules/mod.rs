@@ -216,4 +216,5 @@ pub const RULES: &[Rule] = &[
     unpinned_server::RULE,
     many_tools::RULE,
     server_text::RULE,
+    uncancelled_items::RULE,
 ];

@@ -106,8 +106,13 @@ pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
         Termination::Cancelled => Some("nobody cancels the run of a scenario"),
         Termination::StepFailed => (!program.is_flow()).then_some("it is no workflow"),
         Termination::Rejected => {
-            let stops = |step: &StepAction| matches!(step, StepAction::Approval(approval) if approval.stops);
-            (!has_step(program, &stops)).then_some("it has no step that asks for an approval and stops without one")
+            let stops = |step: &StepAction| match step {
+                StepAction::Call(call) => call.tool.approval.may_ask(),
+                StepAction::WaitForEvent(_) => true,
+                _ => false,
+            };
+            (!has_stopping_approval(program) && !has_step(program, &stops))
+                .then_some("none of its steps asks for an approval, or waits for an event, and stops after a no")
         }
         Termination::FormExpired => {
             let expires = |step: &StepAction| matches!(step, StepAction::Form(form) if form.ttl_ms.is_some());
@@ -118,6 +123,11 @@ pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
             (!has).then_some("it has no `condition`")
         }
     }
+}
+
+/// Whether a step of the document itself asks for an approval, and a no stops the run or the item.
+pub fn has_stopping_approval(program: &Program) -> bool {
+    has_step(program, &|step| matches!(step, StepAction::Approval(approval) if approval.stops))
 }
 
 fn has_step(program: &Program, is_meant: &dyn Fn(&StepAction) -> bool) -> bool {

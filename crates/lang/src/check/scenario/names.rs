@@ -55,6 +55,26 @@ fn address_by_id(flow: &FlowProgram, address: &str) -> Option<String> {
 }
 
 impl<'a> DocumentNames<'a> {
+    /// Whether a step at this address can ask: a step of the workflow, or of one that the loop calls.
+    fn has_step(&self, address: &str) -> bool {
+        match self.flow {
+            Some(flow) => has_step(flow, address),
+            None => self.below.iter().any(|flow| has_step(flow, address)),
+        }
+    }
+
+    /// The loop with a document of its own that a step of this name runs, where no loop has the name.
+    fn loop_of_step(&self, name: &str) -> Option<&'a str> {
+        let mut found = None;
+        if let Some(flow) = self.flow.filter(|_| !self.loops.contains(name)) {
+            flow.each(&mut |step| {
+                let called = step.called().filter(|_| step.name == name);
+                found = found.or(called.map(|called| called.name.as_str()));
+            });
+        }
+        found
+    }
+
     fn of(program: &'a Program) -> Self {
         let mut known = Self {
             tools: builtin::NAMES.into_iter().collect(),
@@ -79,7 +99,9 @@ impl<'a> DocumentNames<'a> {
                 }
             }
         }
-        if let Some(flow) = program.as_flow() {
+        // The questions of a workflow that a loop calls have the addresses that their steps have in it.
+        let below = known.below.iter().copied().filter(|_| known.flow.is_none());
+        for flow in known.flow.into_iter().chain(below) {
             known.steps.extend(flow.steps.iter().map(|step| step.name.as_str()));
             flow.each(&mut |step| {
                 known.kinds.insert(&step.kind);
@@ -127,9 +149,24 @@ impl NameReport<'_, '_> {
         });
     }
 
+    /// Reports the id of a step in the place of the name of the loop that it runs.
+    fn named_by_step(&mut self, step: &str, called: &str, place: NamePlace<'_>) {
+        let at = self.subject.document.tree.key_place(&place.pointer);
+        let message = format!("the step `{step}` runs the loop `{called}`, whose replies are under its own name");
+        let fault = Diagnostic::error(codes::SCENARIO_NAME, message, place.pointer, at);
+        self.found.push(fault.help(format!("the key is `{called}`")).suggest(quoted(called)));
+    }
+
     fn step(&mut self, address: &str, known: &DocumentNames<'_>, place: NamePlace<'_>) {
         let Some(flow) = known.flow else { return self.name(address, &known.steps, place) };
         if flow.step_at(address).is_some() {
+            return;
+        }
+        if let Some(own) = address.rsplit('/').next().filter(|_| address.contains('/') && has_step(flow, address)) {
+            let at = self.subject.document.tree.place(&place.pointer);
+            let message = format!("`{address}` is a step of a run below, of which only the calls are expected");
+            let fault = Diagnostic::error(codes::SCENARIO_NAME, message, place.pointer, at);
+            self.found.push(fault.help(format!("`calls` has it at the address of its own run: `\"at\": \"{own}\"`")));
             return;
         }
         let Some(meant) = address_by_id(flow, address) else { return self.name(address, &known.steps, place) };
@@ -168,16 +205,20 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
     let of = scenarios.map(|(at, one)| (format!("/scenarios/{at}"), &one.tools, &one.loops, &one.models));
     for (at, tools, loops, models) in own.into_iter().chain(of) {
         tools.keys().for_each(|name| report.name(name, &played, key(format!("{at}/tools/{}", token(name)), "tool")));
-        loops
-            .keys()
-            .for_each(|name| report.name(name, &known.loops, key(format!("{at}/loops/{}", token(name)), "loop")));
+        for name in loops.keys() {
+            let place = key(format!("{at}/loops/{}", token(name)), "loop");
+            match known.loop_of_step(name) {
+                Some(called) => report.named_by_step(name, called, place),
+                None => report.name(name, &known.loops, place),
+            }
+        }
         let llm = "action of kind llm";
         models.keys().for_each(|name| report.name(name, &known.llm, key(format!("{at}/models/{}", token(name)), llm)));
     }
     for (index, scenario) in file.scenarios.iter().enumerate() {
         let at = format!("/scenarios/{index}");
         for (number, decision) in scenario.decisions.iter().enumerate() {
-            if let Some(name) = &decision.about {
+            if let Some(name) = decision.about.as_deref().filter(|name| !known.has_step(name)) {
                 report.name(
                     name,
                     &known.asked(),
@@ -185,7 +226,7 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
                 );
             }
             if let Some(address) = &decision.at
-                && !known.flow.is_some_and(|flow| has_step(flow, address))
+                && !known.has_step(address)
             {
                 report.step(address, &known, value(format!("{at}/decisions/{number}/at"), "step"));
             }
@@ -247,8 +288,7 @@ fn expected(report: &mut NameReport<'_, '_>, known: &DocumentNames<'_>, expect: 
     }
     for (index, pause) in expect.pauses.iter().flatten().enumerate() {
         let Some(name) = &pause.about else { continue };
-        let is_step = known.flow.is_some_and(|flow| flow.step_at(name).is_some());
-        if !is_step {
+        if !known.has_step(name) {
             report.name(name, &known.asked(), value(format!("{at}/pauses/{index}/for"), "tool or step"));
         }
     }
