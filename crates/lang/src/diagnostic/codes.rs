@@ -222,6 +222,7 @@ codes! {
     SERVER_TEXT = "L243" Warning "server-text" "Text of an MCP server that looks like an instruction",
     LEFT_OUT_TOOL = "L244" Warning "left-out-tool" "MCP tool with a schema that can't be met",
     IDLE_STYLE = "L252" Error "idle-style" "Style that nothing is written in",
+    UNCANCELLED_ITEMS = "L257" Warning "uncancelled-items" "Items whose `on_failure` does not run after a cancel",
 }
 
 /// The row of a code; nothing for a code that is not in the list.

@@ -94,6 +94,7 @@ mod stuck_never_fires;
 mod temperature_too_high;
 mod timeout_below_tool;
 mod unasked_calls;
+mod uncancelled_items;
 mod unheld_step;
 mod unknown_column;
 mod unknown_datasource;
