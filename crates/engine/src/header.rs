@@ -113,6 +113,11 @@ impl RunHeader {
         self.edition >= 4
     }
 
+    /// Whether a step that failed because its approval expired says so by its code.
+    pub(super) fn names_expired_approvals(&self) -> bool {
+        self.edition >= 5
+    }
+
     /// What the conditions of approvals are judged by, at this moment; `zone` is that of a workflow.
     pub fn call_rules<'r>(&self, program: &'r ProgramHead, zone: Option<&'r TimeZone>, now: &'r str) -> CallRules<'r> {
         CallRules { reads_fences: self.reads_fences(), order: self.order_rules(program, zone), now }

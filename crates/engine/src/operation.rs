@@ -22,7 +22,7 @@ use super::effect::Refused;
 use super::event::{CallId, Decided, Decision, DecisionRights, Tokens, ToolResult};
 use super::header::RunHeader;
 use super::outcome::Termination;
-use super::question::SubrunQuestion;
+use super::question::{EndedPart, SubrunQuestion};
 use super::server_question::{AnsweredQuestion, ServerQuestion};
 use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::language::step::OnRejected;
@@ -102,6 +102,8 @@ pub struct Operation<A> {
     pub answered: Vec<AnsweredQuestion>,
     /// How often the server asked in all.
     pub asked: u32,
+    /// What ends when a step fails; none where that is not known.
+    pub ends: Option<EndedPart>,
 }
 
 /// How often a step was made before. That of a call of a turn is all zero.
@@ -385,6 +387,7 @@ impl<A: Address> Operation<A> {
             reminders_ms: Box::default(),
             answered: Vec::new(),
             asked: 0,
+            ends: None,
         }
     }
 

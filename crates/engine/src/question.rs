@@ -69,6 +69,15 @@ pub struct WaitingCall {
     pub ask: Option<Box<AskedTargets>>,
 }
 
+/// What ends when a step of a workflow fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedPart {
+    /// The item of a loop that continues with the others.
+    Item,
+    /// The run.
+    Run,
+}
+
 /// A question of a step that waits for a human.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StepQuestion {
@@ -113,6 +122,10 @@ pub struct StepQuestion {
     /// step begins. Left out where a model reads the no.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_rejected: Option<OnRejected>,
+    /// What ends when the step fails, for texts; none where it is not known, as of a run below.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub ends: Option<EndedPart>,
     /// The pause that the run of the step is in, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_pause: Option<u32>,
@@ -136,6 +149,8 @@ impl StepQuestion {
     #[must_use]
     pub fn passed_up(mut self, run_id: &str) -> Self {
         self.question.run_id.get_or_insert_with(|| run_id.to_owned());
+        // No journal holds it.
+        self.ends = None;
         self
     }
 

@@ -17,8 +17,10 @@ use crate::effect::{Effect, Effects};
 use crate::event::Moment;
 use crate::header::RunHeader;
 use crate::operation::{AskedFor, OpenStep, Progress, Repetition};
+use crate::question::EndedPart;
 use crate::state::{FlowState, StateHead};
 use crate::timestamp::rfc3339;
+use loopctl_lang::language::foreach::FailureStrategy;
 use loopctl_lang::program::condition::{CompiledCondition, OrderRules};
 use loopctl_lang::program::flow::{FlowProgram, FlowStep, Foreach, StepAction};
 use loopctl_lang::program::reference::Scope;
@@ -277,6 +279,7 @@ impl<'p> Advance<'p> {
                     item_label: list.label.clone(),
                     ask: step.ask().cloned(),
                     reminders_ms: step.ask().map(|_| step.reminders_ms().into()).unwrap_or_default(),
+                    ends: self.ended_by(list),
                     is_subrun: step.subrun().is_some(),
                     settled: failed.map(|failed| failed.settled).unwrap_or_default(),
                     repetition: Repetition {
@@ -295,6 +298,15 @@ impl<'p> Advance<'p> {
         if is_over && let Current::Open(open) = &frame.current {
             let end = StepEnd::of(open, Ok(wait::output(&open.input, false).into()));
             self.ended(list, step, frame, end);
+        }
+    }
+
+    /// What ends when a step of a list fails; none in a loop inside of a loop that stops, which the item around it decides.
+    fn ended_by(&self, list: &StepList<'_>) -> Option<EndedPart> {
+        match list.of.map(|foreach| foreach.failure_strategy) {
+            None => Some(EndedPart::Run),
+            Some(FailureStrategy::ContinueOnError) => Some(EndedPart::Item),
+            Some(FailureStrategy::StopOnError) => (self.around.len() == 1).then_some(EndedPart::Run),
         }
     }
 

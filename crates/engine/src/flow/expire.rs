@@ -35,6 +35,7 @@ pub(super) fn expired(program: &FlowProgram, state: &mut FlowState) -> Result<Ef
         return Err(Refused::new("no approval and no form of the run has expired, and no wait of it is over"));
     }
     let pause = state.pauses;
+    let has_own_code = state.header.names_expired_approvals();
     state.interrupted = false;
     let mut records = Vec::new();
     let effects = advanced(program, state, |advance, progress| {
@@ -66,6 +67,8 @@ pub(super) fn expired(program: &FlowProgram, state: &mut FlowState) -> Result<Ef
                 let is_form = matches!(open.progress, Progress::Asks(AskedFor::Form { .. }));
                 let (code, message) = if is_form {
                     ("form_expired", "nobody filled in the form in time")
+                } else if on_expiry == OnExpiry::Fail && has_own_code {
+                    ("approval_expired", "nobody approved it in time")
                 } else {
                     ("rejected", "nobody approved it in time")
                 };

@@ -420,7 +420,7 @@ fn listed(names: &[String]) -> String {
 fn step_failed(state: &mut FlowState, fault: StepFault) {
     let StepFault { code, message, step, retryable } = fault;
     let termination = match code.as_str() {
-        "rejected" => Termination::Rejected,
+        "rejected" | "approval_expired" => Termination::Rejected,
         "form_expired" => Termination::FormExpired,
         _ => Termination::StepFailed,
     };

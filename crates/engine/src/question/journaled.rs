@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::{Question, StepQuestion, WaitingCall};
+use super::{EndedPart, Question, StepQuestion, WaitingCall};
 use crate::asked_targets::AskedTargets;
 use crate::decision::awaited_approval::AwaitedApproval;
 use crate::event::CallId;
@@ -53,6 +53,8 @@ struct JournaledStep {
     approval: Option<AwaitedApproval>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     on_rejected: Option<OnRejected>,
+    #[serde(skip)]
+    ends: Option<EndedPart>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run_pause: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "calls")]

@@ -17,7 +17,7 @@ use crate::flow::item_row::ItemRow;
 use crate::flow::record::{StepRecord, StepStatus};
 use crate::flow::view::StepView;
 use crate::outcome::Termination;
-use crate::question::{OnRejected, StepQuestion};
+use crate::question::{EndedPart, OnRejected, StepQuestion};
 
 /// A step that ended, in a line or two. Its texts must be redacted already.
 pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
@@ -102,7 +102,8 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
         }
         shown.push_str(&form(look, question));
         if let Some(at_ms) = question.expires_at_ms {
-            let until = format!("without an answer until {}, the run fails", rfc3339(at_ms));
+            let what = if question.ends == Some(EndedPart::Item) { "this item" } else { "the run" };
+            let until = format!("without an answer until {}, {what} fails", rfc3339(at_ms));
             let _ = writeln!(shown, "  {}", look.paint(Tone::Dim, &until));
         }
         for call in as_call(question).iter().chain(&question.calls) {
@@ -139,7 +140,12 @@ fn form(look: &Look, question: &StepQuestion) -> String {
 pub fn after_a_no(question: &StepQuestion) -> Option<&'static str> {
     let own = question.at.rsplit('/').next().unwrap_or_default();
     Some(match question.on_rejected? {
-        OnRejected::Stop if own.contains('.') => "a no stops this item, or the run: none of its later steps runs",
+        OnRejected::Stop if question.ends == Some(EndedPart::Item) => {
+            "a no stops this item: none of its later steps runs, and the other items continue"
+        }
+        OnRejected::Stop if question.ends.is_none() && own.contains('.') => {
+            "a no stops this item, or the run: none of its later steps runs"
+        }
         OnRejected::Stop => "a no stops the run: no later step of it runs",
         OnRejected::GoOn => "after a no the next steps run, as their filters say",
     })
