@@ -25,6 +25,7 @@ pub fn words(remedy: &Remedy) -> String {
         Remedy::LookAtNewDocument => {
             "resume it with `--new-document` and no decision, then decide with `--if` and its hash"
         }
+        Remedy::ContinueAfterFailureSteps => "--after-on-failure has it continue all the same",
     }
     .to_owned()
 }

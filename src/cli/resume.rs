@@ -18,11 +18,13 @@ use super::surface::Surface;
 use super::watch::WatchArgs;
 use crate::drive::engine::{Resume, Watch};
 use crate::drive::fold;
+use crate::drive::read_files;
 use crate::engine::decision::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::engine::event::{Decided, DecisionRights, Event, Retried};
 use crate::engine::outcome::Status;
 use crate::journal::Journal;
 use crate::project::load::load;
+use crate::trace::Tone;
 
 /// Resume a run that waits for a human or was interrupted
 ///
@@ -105,6 +107,14 @@ impl ResumableArgs {
             .await
             .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let document = self.document(&run, &events, &place)?;
+        if resume.retried.is_some() || self.new_document {
+            for file in read_files::changed(&document.root, &document.program, &events) {
+                let message = format!(
+                    "{file} has changed since the run began; it keeps the values that it read (`loopctl rerun` starts a run that reads the file)"
+                );
+                surface.say(&surface.line(Tone::Warn, "warning", &message));
+            }
+        }
         let script = self.files.read()?;
         let action = DriveAction::Resume(run, Box::new(self.given(resume)));
         let (files, watch) = (self.files, self.watch);

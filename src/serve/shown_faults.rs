@@ -77,6 +77,7 @@ pub fn words(remedy: &Remedy) -> String {
         Remedy::LookAtNewDocument => {
             "send `{\"resume\": true, \"new_document\": true}`, look at it, then decide with its `hash`"
         }
+        Remedy::ContinueAfterFailureSteps => "`\"after_on_failure\": true` has it continue all the same",
     }
     .to_owned()
 }

@@ -132,6 +132,24 @@ fn a_post_that_fails_is_made_again_and_hides_the_address() {
 }
 
 #[test]
+fn a_post_to_a_host_that_the_project_excludes_is_not_made_again() {
+    let server = accepting();
+    let place = asking(&server);
+    place.json(
+        "loopctl.json",
+        &json!({ "allow": { "private_addresses": true, "hosts": ["ops.example.com"] }, "orgconfig": { "hook": "file:hook.txt" },
+            "notify": { "ops": { "kind": "webhook", "url": "orgconfig:hook" } } }),
+    );
+    definition(&place, json!({ "actions": [approval("ok")] }));
+    let ran = run(&place);
+    let asked = &ran.json()["asked"][0];
+    assert_eq!((ran.code, &asked["tries"], &asked["next_try_at"]), (3, &json!(1), &Value::Null), "{ran:#?}");
+    assert!(asked["error"].as_str().is_some_and(|why| why.contains("`allow.hosts`")), "{asked:#}");
+    assert_eq!(resume(&place, &[]).json()["asked"][0]["tries"], 1);
+    assert!(posted(&server).is_empty());
+}
+
+#[test]
 fn a_post_that_goes_on_failing_is_left_to_the_next_driver_when_it_is_due() {
     let server = Server::with(|_, _| Answer::new("text/plain", "no").status(404));
     let place = asking(&server);

@@ -141,7 +141,7 @@ fn what_handled_the_failure_of_an_item_or_of_a_step_is_not_done_again_in_silence
     assert_eq!(done.code, 0, "{done:#?}");
     answers(&place, json!({ "pay": [{ "ok": true }] }));
     let refused = place.call(&["retry", "r", "--script", "script.json"]);
-    assert!(refused.code == 2 && refused.stderr.contains("`after_on_failure`"), "{refused:#?}");
+    assert!(refused.code == 2 && refused.stderr.contains("--after-on-failure"), "{refused:#?}");
     let again = resume(&place, &["--retry-failed", "--after-on-failure"]);
     assert_eq!(again["status"], "completed", "{again}");
     // The same in a workflow that is a step.

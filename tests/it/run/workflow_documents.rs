@@ -90,6 +90,18 @@ fn a_run_reads_a_document_once_and_a_resume_has_the_same_value_though_the_file_h
 }
 
 #[test]
+fn a_retry_says_which_files_have_changed_whose_old_values_it_keeps() {
+    let place = with_files();
+    steps(&place, json!([{ "type": "a", "properties": { "id": "doc:invoices.0.id", "text": "doc:policy" } }]));
+    place.json("script.json", &json!({ "replies": [], "tools": { "a": [{ "error": "http 400" }] } }));
+    assert_eq!(run(&place, json!({})).0.code, 1);
+    place.file("data/invoices.csv", "id,amount\n9,1\n");
+    let ran = place.call(&["resume", "r", "--script", "script.json", "--retry-failed"]);
+    let said = ran.stderr.matches(" has changed since the run began; it keeps the values that it read").count();
+    assert!(said == 1 && ran.stderr.contains("data/invoices.csv has changed"), "{ran:#?}");
+}
+
+#[test]
 fn a_document_that_can_t_be_read_begins_no_run_and_check_says_so_before() {
     for (file, text, words) in [
         ("data/invoices.csv", &b"id,amount\n1\n"[..], "line 2: the row has 1 values"),

@@ -44,6 +44,8 @@ pub enum Remedy {
     ChooseDocument,
     /// What waits is looked at under the new document before it is decided.
     LookAtNewDocument,
+    /// A run whose steps of `on_failure` have run continues all the same.
+    ContinueAfterFailureSteps,
 }
 
 impl Remedy {
@@ -66,6 +68,7 @@ impl Remedy {
             Self::NameFile,
             Self::ChooseDocument,
             Self::LookAtNewDocument,
+            Self::ContinueAfterFailureSteps,
         ]
     }
 }
@@ -92,6 +95,7 @@ impl fmt::Display for Remedy {
             Self::LookAtNewDocument => {
                 "resume the run with the new document and no decision, look at it, then decide with its hash"
             }
+            Self::ContinueAfterFailureSteps => "a resumption that says so has it continue all the same",
         })
     }
 }

@@ -42,8 +42,7 @@ pub enum Fault {
     Unseen,
     /// Steps of `on_failure` have run, and the run is to continue where it failed.
     #[error(
-        "the steps of `on_failure` have run: what they took back is not done again, and they run again if the run fails again. Say \
-         `after_on_failure` to have it continue all the same"
+        "the steps of `on_failure` have run: what they took back is not done again, and they run again if the run fails again"
     )]
     FailureHandled,
     /// The run was started with another document.
@@ -107,13 +106,13 @@ impl Fault {
             Self::NoScript(_) => Some(Remedy::GiveScriptAgain),
             Self::Unseen => Some(Remedy::LookAtNewDocument),
             Self::Changed { .. } => Some(Remedy::ChooseDocument),
+            Self::FailureHandled => Some(Remedy::ContinueAfterFailureSteps),
             Self::Diagnostics(_)
             | Self::Missing(_)
             | Self::Store(_)
             | Self::Cut(_)
             | Self::Refused(_)
             | Self::Busy(_)
-            | Self::FailureHandled
             | Self::Conflict(_)
             | Self::LineFull { .. }
             | Self::NoPrevious(_)

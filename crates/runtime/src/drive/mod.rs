@@ -39,7 +39,7 @@ mod previous_run;
 mod question_owner;
 mod question_post;
 mod question_text;
-mod read_files;
+pub mod read_files;
 mod reply_bounds;
 pub mod requirements;
 pub mod rerun;

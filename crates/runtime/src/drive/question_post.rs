@@ -37,6 +37,8 @@ const TRY_TIMEOUT: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The maximum number of posts of a run that are made at a time.
 const MAX_POSTS_AT_ONCE: usize = 8;
+/// The failures that stay: the project of a run excludes the host of a target, or what would be sent.
+const LASTING: [&str; 3] = ["address not allowed", "header not allowed", "secret not sent"];
 /// No time of the run is used up by the posts of one that waits.
 const NO_LIMIT: Duration = Duration::from_secs(0xFFFF_FFFF);
 
@@ -192,10 +194,10 @@ impl MadePost {
     async fn post(self) -> EventKind {
         let (error, without_link) = match self.made().await {
             Ok(without_link) => (None, without_link),
-            Err(error) => (Some(error), None),
+            Err(fault) => (Some(fault), None),
         };
         let Self { header, asked, reminder, to, tries, .. } = self;
-        if let Some(why) = &error {
+        if let Some(PostFault { why, .. }) = &error {
             tracing::warn!(
                 run_id = header.run_id,
                 at = asked.at(),
@@ -204,7 +206,7 @@ impl MadePost {
                 "what the run asks was not posted: {why}"
             );
         }
-        let again = error.as_ref().filter(|_| tries < MAX_TRIES);
+        let again = error.as_ref().filter(|fault| fault.may_pass && tries < MAX_TRIES);
         let next_try_at_ms = again.map(|_| {
             let wait = u64::try_from(wait_after(tries).as_millis()).unwrap_or(u64::MAX);
             clock::wall_ms().saturating_add_unsigned(wait)
@@ -216,25 +218,27 @@ impl MadePost {
             question: asked.key,
             to,
             tries,
-            error,
+            error: error.map(|fault| fault.why),
             next_try_at_ms,
             without_link: without_link.map(str::to_owned),
         }))
     }
 
     /// Makes it: why it has no link, or why it failed.
-    async fn made(&self) -> Result<Option<&'static str>, String> {
+    async fn made(&self) -> Result<Option<&'static str>, PostFault> {
         if self.world.toolbox.is_offline() {
             return Ok(None);
         }
         let Self { world, program, header, asked, to, .. } = self;
         let target = program.project.notify.get(to);
-        let target = target.ok_or_else(|| format!("the project has no `notify` target `{to}`"))?;
-        let tool = question_tool(to, target).ok_or_else(|| format!("the `notify` target `{to}` is not valid"))?;
+        let lasting = |why: String| PostFault { why, may_pass: false };
+        let target = target.ok_or_else(|| lasting(format!("the project has no `notify` target `{to}`")))?;
+        let tool = question_tool(to, target);
+        let tool = tool.ok_or_else(|| lasting(format!("the `notify` target `{to}` is not valid")))?;
         let request =
             HintRequest { run_id: header.run_id.clone(), rights: header.callback_rights, asked: asked.clone() };
         let hint = match &world.hints {
-            Some(hints) => hints.hint(request).await?,
+            Some(hints) => hints.hint(request).await.map_err(|why| PostFault { why, may_pass: true })?,
             None => AnswerHint::default(),
         };
         let text = question_text::of(program, header, &PostedQuestion { asked, reminder: self.reminder, hint: &hint });
@@ -269,9 +273,19 @@ impl MadePost {
         };
         match world.toolbox.call(&tool, &call).await.result {
             ToolResult::Ok(_) => Ok(hint.without_link),
-            ToolResult::Failed(fault) => Err(sentence(&fault)),
+            ToolResult::Failed(fault) => {
+                Err(PostFault { why: sentence(&fault), may_pass: !LASTING.contains(&fault.class.as_str()) })
+            }
         }
     }
+}
+
+/// Why a post failed.
+struct PostFault {
+    /// In a sentence.
+    why: String,
+    /// Whether the same post may succeed when it is made again.
+    may_pass: bool,
 }
 
 /// Why a post failed, in a sentence without the text that was posted.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::fault::Fault;
 use super::texts::SharedTexts;
 use crate::project::named_files;
-use loopctl_engine::event::ReadFile;
+use loopctl_engine::event::{Event, EventKind, ReadFile};
 use loopctl_lang::program::Program;
 use loopctl_lang::program::file_value::{self, MAX_TOTAL, MAX_WEIGHT};
 
@@ -36,4 +36,20 @@ pub(super) fn read(root: &Path, program: &Program, texts: &SharedTexts) -> Resul
         read.push(ReadFile { name: name.clone(), file: file.to_owned(), form, text: texts.share(text) });
     }
     Ok(read)
+}
+
+/// The files that a run read at its start, as the project file writes their paths, and that are others now, or whose tables are read
+/// otherwise. The run keeps what it read.
+pub fn changed(root: &Path, program: &Program, events: &[Event]) -> Vec<String> {
+    let started = events.iter().find_map(|event| match &event.kind {
+        EventKind::Started(started) => Some(started),
+        _ => None,
+    });
+    let read = started.into_iter().flat_map(|started| &started.read);
+    let is_other = |read: &&ReadFile| {
+        let named = program.project.documents.get(&read.name);
+        let is_same = named.is_some_and(|named| named.path() == read.file && named.form() == read.form);
+        !is_same || named_files::text(root, &read.file).ok().as_deref() != Some(&*read.text)
+    };
+    read.filter(is_other).map(|read| read.file.clone()).collect()
 }
