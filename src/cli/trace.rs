@@ -160,12 +160,9 @@ impl TraceCommand {
         let exit = self.write(surface, &page)?;
         // The status of a run that has not ended is no part of its trace.
         if self.output.is_none() && self.format == TraceFormat::Text && result.finished_at.is_none() {
-            if let Some(wait) = &model_wait {
-                let text = model_wait::sentence(wait, &run, clock::wall_ms());
-                surface.say(&format!("\n{}", surface.line(Tone::Warn, "waits", &text)));
-            }
-            if let Some(first) = &behind {
-                let text = format!("in its line for run {} to end", escape::line(first));
+            let waits = model_wait.iter().map(|wait| model_wait::sentence(wait, &run, clock::wall_ms()));
+            let line = behind.iter().map(|first| format!("in its line for run {} to end", escape::line(first)));
+            for text in waits.chain(line) {
                 surface.say(&format!("\n{}", surface.line(Tone::Warn, "waits", &text)));
             }
             surface.say(&format!("\n{}", next.text(&result, &surface.err)));
