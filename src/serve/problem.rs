@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn no_fault_is_answered_with_a_flag_of_the_command_line() {
         let faults = all();
-        assert_eq!(faults.len(), 14);
+        assert_eq!(faults.len(), 15);
         for fault in faults {
             let code = fault.code();
             let problem = HiddenPaths::default().problem(fault.into());

@@ -42,12 +42,21 @@ fn a_member_that_is_an_argument_as_a_whole_is_left_out_with_it() {
 }
 
 #[test]
+fn a_header_and_a_whole_body_are_left_out_with_their_argument() {
+    let more = json!({ "headers": { "x-note": "@note" }, "body": "@note" });
+    let (server, trace) = called(more, &[json!({ "id": 1 }), json!({ "id": 2, "note": "n" })]);
+    assert!(trace.iter().all(|entry| entry["success"] == true), "{trace:#?}");
+    let sent = server.requests();
+    assert_eq!((sent[0].header("x-note"), sent[0].body.is_empty()), (None, true));
+    assert_eq!((sent[1].header("x-note"), sent[1].json()), (Some("n"), json!("n")));
+}
+
+#[test]
 fn an_argument_that_is_left_out_is_needed_everywhere_else() {
     for more in [
-        json!({ "body": "@note" }),
         json!({ "body": { "list": ["@note"] } }),
         json!({ "body": { "text": "a {{note}}" } }),
-        json!({ "headers": { "x-note": "@note" }, "body": {} }),
+        json!({ "headers": { "x-note": "a @note, {{note}}" }, "body": {} }),
     ] {
         let (server, trace) = called(more.clone(), &[json!({ "id": 1 })]);
         assert!(observed(&trace[0]).contains("a value is missing"), "{more}: {:#}", trace[0]);
@@ -61,7 +70,8 @@ fn check_warns_of_what_would_fail_and_of_nothing_else() {
         (json!({ "body": { "note": "@note", "deep": [{ "note": "@note" }] }, "query": { "n": "@note" } }), 0),
         (json!({ "body": { "list": ["@note"] } }), 1),
         (json!({ "body": { "text": "a {{note}}" }, "query": { "n": "{{note}}" } }), 2),
-        (json!({ "body": "@note" }), 1),
+        (json!({ "body": "@note", "headers": { "x-note": "@note" } }), 0),
+        (json!({ "body": {}, "headers": { "x-note": "{{note}}" } }), 1),
     ] {
         let place = Place::new();
         place.actions(&[action("https://api.example.com/save", more.clone())], &json!({}));

@@ -266,17 +266,18 @@ impl<'p> Advance<'p> {
             }
             Opened::Step { input, progress } => {
                 let input = Arc::new(input);
-                let kind = step.kind.clone();
+                let (kind, item_label) = (step.kind.clone(), list.label.clone());
                 self.changes.push(StepChange::Started {
                     at: at.clone(),
                     kind: kind.clone(),
                     input: Arc::clone(&input),
-                    item_label: list.label.clone(),
+                    item_label: item_label.clone(),
                 });
                 let failed = self.outages.get(&at).copied();
+                let unchanged = if self.is_handling { self.round } else { 0 };
                 Current::Open(Box::new(OpenStep {
                     progress,
-                    item_label: list.label.clone(),
+                    item_label,
                     ask: step.ask().cloned(),
                     reminders_ms: step.ask().map(|_| step.reminders_ms().into()).unwrap_or_default(),
                     ends: self.ended_by(list),
@@ -285,11 +286,7 @@ impl<'p> Advance<'p> {
                     repetition: Repetition {
                         round: failed.map_or(self.round, |failed| failed.round),
                         continues: failed.is_some(),
-                        request: self.changed.get(&at).copied().unwrap_or(if self.is_handling {
-                            self.round
-                        } else {
-                            0
-                        }),
+                        request: self.changed.get(&at).copied().unwrap_or(unchanged),
                     },
                     ..OpenStep::new(StepAddress::new(&at), kind, input, self.now.wall_ms)
                 }))
