@@ -187,7 +187,7 @@ impl Feed {
         // A run that had ended continues.
         self.last = None;
         let notices = notice::notices(&self.program, &mut self.state, event);
-        let notices = notices.map_err(|refused| unreadable(&self.run_id, refused))?;
+        let notices = notices.map_err(|refused| unreadable(&self.run_id, &refused))?;
         self.folded += 1;
         if matches!(self.state.phase, Phase::Ended(_)) {
             let shown =
@@ -401,7 +401,7 @@ impl Feed {
                 break;
             }
             for event in events.into_iter().take(self.folded - at) {
-                step(program, &mut state, event).map_err(|refused| unreadable(&self.run_id, refused))?;
+                step(program, &mut state, event).map_err(|refused| unreadable(&self.run_id, &refused))?;
                 at += 1;
             }
         }
@@ -416,7 +416,7 @@ fn failure(problem: ProblemDetails) -> String {
     format!("data: {}\n\n", escape::json(&serde_json::to_string(&last).unwrap_or_default()))
 }
 
-fn unreadable(run_id: &str, refused: Refused) -> Fault {
+fn unreadable(run_id: &str, refused: &Refused) -> Fault {
     Fault::Journal { run: run_id.to_owned(), reason: refused.to_string() }
 }
 

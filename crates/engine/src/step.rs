@@ -116,6 +116,7 @@ fn question_posted(state: &mut LoopState, phase: Phase, posted: QuestionPosted) 
 /// The table of phases and events: the only place that says which event fits which phase. A refused event
 /// changes nothing.
 // house: flat match
+#[expect(clippy::too_many_lines, reason = "one flat match")]
 fn transition(
     program: &LoopProgram,
     state: &mut LoopState,

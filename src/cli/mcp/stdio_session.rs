@@ -426,7 +426,7 @@ fn put(call: &ToolRequest, result: &RunResult, why: Option<&str>) -> Option<Valu
     let pause = result.pause.as_ref().filter(|_| !questions.is_empty())?;
     let asked = AskedPause { run_id: result.run_id.clone(), pause: pause.number };
     let state = scope(call).seal(&asked)?;
-    Some(put_question::result(&result.run_id, &questions, state, why))
+    Some(put_question::result(&result.run_id, &questions, &state, why))
 }
 
 /// A fault, with what helps against it: all that is wrong with an input.

@@ -39,7 +39,7 @@ pub fn failure(code: &str, message: &str, run_id: Option<&str>) -> Value {
     if let (Some(members), Some(run_id)) = (structure.as_object_mut(), run_id) {
         members.insert("run_id".to_owned(), json!(run_id));
     }
-    written(structure.to_string(), structure, true)
+    written(&structure.to_string(), structure, true)
 }
 
 /// All that is wrong with an input, in a text.
@@ -60,11 +60,11 @@ fn of_structure(run_id: &str, structure: Value, is_error: bool) -> Value {
         );
         return failure("result_too_large", &message, Some(run_id));
     }
-    written(text, structure, is_error)
+    written(&text, structure, is_error)
 }
 
 /// The structure is moved: it may be large.
-fn written(text: String, structure: Value, is_error: bool) -> Value {
+fn written(text: &str, structure: Value, is_error: bool) -> Value {
     let mut result = Map::new();
     result.insert("content".to_owned(), json!([{ "type": "text", "text": text }]));
     result.insert("structuredContent".to_owned(), structure);

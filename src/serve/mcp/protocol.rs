@@ -299,6 +299,7 @@ mod tests {
         ClientRequest { id: json!(1), method: method.to_owned(), params }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a test writes its values where it passes them")]
     fn modern(more: Value) -> Value {
         let mut params = json!({ "_meta": { VERSION: "2026-07-28", CAPABILITIES: {} } });
         for (name, value) in more.as_object().unwrap() {

@@ -116,7 +116,7 @@ fn drawn(schema: &Value) -> Option<Value> {
 }
 
 /// The result that puts questions. `why`: what was wrong with the answers that came.
-pub fn result(run_id: &str, questions: &[PutQuestion], state: String, why: Option<&str>) -> Value {
+pub fn result(run_id: &str, questions: &[PutQuestion], state: &str, why: Option<&str>) -> Value {
     let put = |question: &PutQuestion| {
         let message = match why {
             Some(why) => format!("{}\n\n({why})", question.message),

@@ -1,12 +1,13 @@
 //! Decisions of humans: they resume a run at once, or go to the driver that has it here.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::run_tasks::{DrivenRun, DriverTask};
 use super::{ActiveRun, Scheduler};
+use crate::drive::clock;
 use crate::drive::decision_queue::DecidedElsewhere;
 use crate::drive::engine::{Engine, Resume};
 use crate::engine::event::Decision;
@@ -99,11 +100,11 @@ impl Scheduler {
         {
             form_answer::judge(&self.runs.read(run).await?.run.state, decided).map_err(ProblemDetails::bad_answer)?;
         }
-        let asked_at = Instant::now();
+        let asked_at = clock::instant();
         loop {
             match self.decide_here(run, &resume, new_document, owner).await {
                 // Another answer has the step's run under way, most often for a moment.
-                Err(problem) if problem.is_busy() && asked_at.elapsed() < BUSY_TIMEOUT => {
+                Err(problem) if problem.is_busy() && clock::elapsed(asked_at) < BUSY_TIMEOUT => {
                     tokio::time::sleep(BUSY_POLL_INTERVAL).await;
                 }
                 Err(problem)

@@ -57,6 +57,7 @@ fn runs(place: &Place) -> Vec<(String, String, u64)> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one start of the program shows all of it")]
 fn a_client_of_either_revision_lists_and_calls_loops_and_reads_what_came_of_them() {
     let place = Place::new();
     let schema = json!({ "type": "object", "properties": { "ticket": { "type": "string" }, "n": { "type": "integer" } },

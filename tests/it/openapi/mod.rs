@@ -48,6 +48,7 @@ pub fn actions(place: &Place) -> Value {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
 fn a_page_becomes_actions_that_check_takes() {
     let place = shop(|_| {});
     let pinned = pin(&place, &[]);

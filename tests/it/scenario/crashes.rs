@@ -24,6 +24,7 @@ fn test_of(document: &str, tools: Value, scenario: Value) -> Value {
 
 /// Workflows whose calls need two people, start another workflow without waiting, are not repeated after a crash, are played as
 /// failed, or are denied; and a loop that calls a workflow which asks and pays.
+#[expect(clippy::too_many_lines, reason = "a list of documents")]
 fn documents() -> Vec<(&'static str, Value)> {
     let ok = json!([{"ok": true}]);
     let asked = [json!({"approve": true, "by": "mia"}), json!({"approve": true, "by": "otto"})];

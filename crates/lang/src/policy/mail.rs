@@ -37,7 +37,7 @@ impl MailServer {
         }
         let host = match url.host()? {
             // The address of another scheme than http is not read by `url`.
-            Host::Domain(name) if name.is_empty() => return None,
+            Host::Domain("") => return None,
             Host::Domain(name) => name.to_ascii_lowercase(),
             Host::Ipv4(address) => address.to_string(),
             Host::Ipv6(address) => address.to_string(),

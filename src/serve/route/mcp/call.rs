@@ -179,7 +179,7 @@ impl McpCall {
         }
         let asked = AskedPause { run_id: result.run_id.clone(), pause: pause.number };
         let state = self.scope(&Owner::from(&self.caller)).seal(&asked)?;
-        Some(put_question::result(&result.run_id, &questions, state, why))
+        Some(put_question::result(&result.run_id, &questions, &state, why))
     }
 
     /// Has a run go on that was interrupted: that of the same key. The run, if it is driven here.

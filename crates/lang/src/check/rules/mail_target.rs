@@ -63,7 +63,7 @@ fn mail(subject: &Subject<'_>, project: &Project, name: &str, target: &NotifyTar
         found.push(cursor.report(&RULE, "no mail is sent".to_owned()).help(NO_EMAIL));
     }
     if let (Some(smtp), Some(cursor)) = (&target.smtp, at("/smtp")) {
-        found.extend(server(subject, project, smtp, cursor));
+        found.extend(server(subject, project, smtp, &cursor));
     }
     if let (Some(username), Some(cursor)) = (&target.username, at("/username"))
         && !is_secret(username)
@@ -101,7 +101,7 @@ fn mail(subject: &Subject<'_>, project: &Project, name: &str, target: &NotifyTar
 }
 
 /// What is wrong with the address of a server.
-fn server(subject: &Subject<'_>, project: &Project, smtp: &str, cursor: Cursor<'_>) -> Option<Diagnostic> {
+fn server(subject: &Subject<'_>, project: &Project, smtp: &str, cursor: &Cursor<'_>) -> Option<Diagnostic> {
     let Some(server) = MailServer::parse(smtp) else {
         let message = format!("{} is no address of a server of mail", quoted(&without_login(smtp)));
         let help = "smtps://mail.example.com:465, or smtp://mail.example.com:587";

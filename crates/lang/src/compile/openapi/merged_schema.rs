@@ -169,6 +169,7 @@ pub(super) fn with_word(choice: Value, property: &str, words: &[String]) -> Valu
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "a test writes its values where it passes them")]
     fn flat_of(own: Value, parts: Value) -> Value {
         flat(own.as_object().unwrap().clone(), parts.as_array().unwrap().clone())
     }

@@ -346,7 +346,7 @@ fn input(parameters: Parameters, body: Option<RequestBody>, reader: SchemaReader
     root.insert("additionalProperties".to_owned(), Value::Bool(false));
     notes.extend(reader.notes.iter().cloned());
     let is_cut = reader.is_cut();
-    let schema = reader.whole(Value::Object(root));
+    let schema = reader.whole(&Value::Object(root));
     Ok(CallInput { schema, parameters: all, names, body, form_styles, notes, is_cut })
 }
 

@@ -278,9 +278,9 @@ impl<'p> SchemaReader<'p> {
     }
 
     /// A schema with the definitions that it names. One that is named once, or is short, is written out.
-    pub fn whole(self, root: Value) -> Value {
+    pub fn whole(self, root: &Value) -> Value {
         let mut counts: HashMap<&str, usize> = HashMap::new();
-        for value in std::iter::once(&root).chain(self.definitions.values()) {
+        for value in std::iter::once(root).chain(self.definitions.values()) {
             count(value, &mut counts);
         }
         let is_short = |value: &Value| {
@@ -297,7 +297,7 @@ impl<'p> SchemaReader<'p> {
             .filter(|(name, _)| !inside.contains_key(name.as_str()) && counts.contains_key(name.as_str()))
             .map(|(name, value)| (name.clone(), spread(value, &inside)))
             .collect();
-        let mut whole = spread(&root, &inside);
+        let mut whole = spread(root, &inside);
         if let Some(members) = whole.as_object_mut().filter(|_| !kept.is_empty()) {
             members.insert("$defs".to_owned(), Value::Object(kept));
         }

@@ -207,13 +207,13 @@ impl Toolbox {
             None => kept_by_step(tool, call, value),
         });
         let mut asks = None;
-        let result = result.or_else(|mut raw| match raw.asks.take().map(|asked| asked.asked(&self.vault)) {
+        let result = result.map_err(|mut raw| match raw.asks.take().map(|asked| asked.asked(&self.vault)) {
             Some(Ok(question)) => {
                 asks = Some(Box::new(question));
-                Err(raw)
+                raw
             }
-            Some(Err(refused)) => Err(refused),
-            None => Err(raw),
+            Some(Err(refused)) => refused,
+            None => raw,
         });
         let (result, transient, is_lost) = match result {
             // A value that a journal could not read back is kept as its text.

@@ -121,6 +121,7 @@ impl ResultRows {
 }
 
 /// What a result has too much of.
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Cut {
     /// More than this many rows.
     Rows(usize),
