@@ -131,8 +131,8 @@ fn what_no_human_may_be_asked_is_said_and_a_stranger_s_words_are_shown_as_they_a
     let odd = ServerQuestion::of(by(), &json!({ "inputRequests": {}, "requestState": 7 })).unwrap_err();
     assert!(odd.contains("no text"), "{odd}");
     let message = format!("Hi\u{202e}{}", "x".repeat(5_000));
-    let told = json!({ "method": "elicitation/create", "params": { "message": message, "requestedSchema": {} } });
-    let question = asked(json!({ "k": told })).unwrap().form.question;
+    let long = json!({ "method": "elicitation/create", "params": { "message": message, "requestedSchema": {} } });
+    let question = asked(json!({ "k": long })).unwrap().form.question;
     assert!(question.contains("Hi\\u{202e}xx") && question.ends_with("(cut)") && question.len() < 4_200, "{question}");
 }
 

@@ -245,7 +245,7 @@ impl Stage {
         }
     }
 
-    /// The driver died: the outcomes of calls are lost but for those with these keys, and but for so many failed attempts at the
+    /// The driver died: the outcomes of calls are lost but for those with these keys, and but for this many failed attempts at the
     /// others.
     pub fn died(&self, stored: &[String], attempts: &BTreeMap<String, usize>) {
         let mut record = self.record();

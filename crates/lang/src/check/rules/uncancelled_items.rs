@@ -16,7 +16,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
     let (after_failure, loops): (Vec<_>, Vec<_>) =
         steps(subject).into_iter().filter(WrittenStep::is_foreach).partition(|step| step.at.starts_with(AFTER_FAILURE));
-    // It goes through what was begun itself.
+    // It goes through what was started itself.
     if !after_failure.is_empty() {
         return;
     }
@@ -29,7 +29,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 "these steps do not run after a cancel: `on_cancel` is about those of the definition".to_owned();
             let fault = Diagnostic { severity: Severity::Warning, ..subject.at(&at).key().report(&RULE, message) };
             found.push(fault.help(
-                "let a loop in `definition.on_failure` go through the items that were begun, for example by a table in which each one notes it",
+                "let a loop in `definition.on_failure` go through the items that were started, for example by a table in which each one notes it",
             ));
         }
     }

@@ -5,7 +5,7 @@ use crate::policy::characters::is_hidden;
 /// What follows a text that was cut.
 const CUT: &str = " (cut)";
 
-/// A text in one line, without characters that nobody sees, of at most so many characters. One that is longer says so.
+/// A text in one line, without characters that nobody sees, of at most this many characters. One that is longer says so.
 pub(super) fn plain(text: &str, most: usize) -> String {
     let mut line = String::with_capacity(text.len().min(most));
     let (mut length, mut is_apart) = (0_usize, false);

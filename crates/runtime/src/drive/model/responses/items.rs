@@ -102,7 +102,7 @@ struct ArrivedText {
 /// What a stream has brought so far.
 #[derive(Debug, Default)]
 pub(in crate::drive::model) struct OutputItems {
-    begun: Vec<ArrivedItem>,
+    started: Vec<ArrivedItem>,
     done: Vec<ArrivedItem>,
     texts: Vec<ArrivedText>,
     arguments: Vec<ArrivedText>,
@@ -126,7 +126,7 @@ impl OutputItems {
             self.commentary.1.extend(place.id.or(item.id));
         } else if item.kind == "function_call" {
             let place = ItemPlace { id: place.id.or(item.id), ..place };
-            self.begun.push(ArrivedItem { place, json: json.to_owned() });
+            self.started.push(ArrivedItem { place, json: json.to_owned() });
         }
     }
 
@@ -183,7 +183,7 @@ impl OutputItems {
             merged.take(&ItemPlace { index: Some(index), id: None }, (*json).to_owned())?;
         }
         merged.close_source();
-        let mut arguments = ArrivedArguments::new(self.arguments, self.whole_arguments, &self.begun, &self.done)?;
+        let mut arguments = ArrivedArguments::new(self.arguments, self.whole_arguments, &self.started, &self.done)?;
         for ArrivedItem { place, json } in self.done {
             let arrived = if is_bare(&json)? { arguments.of(&place) } else { None };
             merged.take(&place, with_arguments(json, arrived)?)?;
@@ -193,9 +193,9 @@ impl OutputItems {
             merged.take(&text.place, json)?;
         }
         merged.close_source();
-        for ArrivedItem { place, json } in self.begun {
+        for ArrivedItem { place, json } in self.started {
             let json = without_status(&with_arguments(json, arguments.of(&place))?)?;
-            merged.take_begun(place, json)?;
+            merged.take_started(place, json)?;
         }
         merged.in_order()
     }
@@ -240,11 +240,11 @@ impl ArrivedArguments {
     fn new(
         pieces: Vec<ArrivedText>,
         whole: Vec<ArrivedText>,
-        begun: &[ArrivedItem],
+        started: &[ArrivedItem],
         done: &[ArrivedItem],
     ) -> Result<Self, serde_json::Error> {
         let mut known = Self { ids: HashSet::new(), by_id: HashMap::new(), by_index: HashMap::new() };
-        for ArrivedItem { place, json } in begun.iter().chain(done) {
+        for ArrivedItem { place, json } in started.iter().chain(done) {
             let item: OutputItem<'_> = serde_json::from_str(json.get())?;
             known.ids.extend([place.id.clone(), item.id].into_iter().flatten());
         }
@@ -322,7 +322,7 @@ struct BareCall {
     place: ItemPlace,
     json: Box<RawValue>,
     /// Whether only its beginning came.
-    is_begun: bool,
+    is_started: bool,
 }
 
 impl MergedItems {
@@ -333,14 +333,14 @@ impl MergedItems {
 
     fn take(&mut self, place: &ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
         if is_bare(&json)? {
-            self.bare.push(BareCall { place: place.clone(), json, is_begun: false });
+            self.bare.push(BareCall { place: place.clone(), json, is_started: false });
             return Ok(());
         }
         self.add(place, json).map(drop)
     }
 
     /// Takes a call that began. It is the one of its place and name that is known with its input, whatever its ids.
-    fn take_begun(&mut self, place: ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
+    fn take_started(&mut self, place: ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
         let item: OutputItem<'_> = serde_json::from_str(json.get())?;
         if let (Some(index), Some(name)) = (place.index, item.name.as_deref())
             && self.known.contains(&has_input(index, name))
@@ -348,7 +348,7 @@ impl MergedItems {
             return Ok(());
         }
         if is_bare(&json)? {
-            self.bare.push(BareCall { place, json, is_begun: true });
+            self.bare.push(BareCall { place, json, is_started: true });
             return Ok(());
         }
         self.add(&place, json).map(drop)
@@ -416,9 +416,9 @@ impl MergedItems {
     fn in_order(mut self) -> Result<ReconciledItems, serde_json::Error> {
         self.close_source();
         let mut has_lost_call = false;
-        for BareCall { place, json, is_begun } in std::mem::take(&mut self.bare) {
+        for BareCall { place, json, is_started } in std::mem::take(&mut self.bare) {
             let is_new = self.add(&place, json)?;
-            has_lost_call = has_lost_call || is_new && is_begun;
+            has_lost_call = has_lost_call || is_new && is_started;
             self.close_source();
         }
         Ok(ReconciledItems { items: self.items.into_values().collect(), has_lost_call })

@@ -269,7 +269,7 @@ async fn a_call_whose_ids_change_from_event_to_event_is_one_call() {
     };
     let whole =
         event("function_call_arguments.done", &json!({"output_index": 0, "item_id": "b4", "arguments": "{\"x\":1}"}));
-    let begun = [at("output_item.added", item("a1", "c1", "")), piece("b2", "{\"x\":"), piece("b3", "1}")];
+    let opened = [at("output_item.added", item("a1", "c1", "")), piece("b2", "{\"x\":"), piece("b3", "1}")];
     let done = with(item("d4", "c2", "{\"x\": 1}"), &json!({"status": "completed"}));
     let bare = with(item("d4", "c2", ""), &json!({"status": "completed"}));
     for (rest, id, arguments) in [
@@ -279,16 +279,16 @@ async fn a_call_whose_ids_change_from_event_to_event_is_one_call() {
         (vec![at("output_item.done", done.clone()), completed(&json!([]))], "c2", "{\"x\": 1}"),
         (vec![completed(&json!([done]))], "c2", "{\"x\": 1}"),
     ] {
-        let events: Vec<String> = begun.iter().cloned().chain(rest).collect();
+        let events: Vec<String> = opened.iter().cloned().chain(rest).collect();
         assert_eq!(put_together(&events).await.1, [format!("{id} look {arguments}")], "{events:#?}");
     }
     // Of a call that only began nothing is known; one that was cut off is not made.
-    let lost = [begun[0].clone(), completed(&json!([]))];
+    let lost = [opened[0].clone(), completed(&json!([]))];
     let fault = asked(&Server::new(vec![Answer::events(lost)]), &hello(), true).await.unwrap_err();
     assert!(fault.retryable && fault.message.contains("a call of which only the beginning came"), "{fault:?}");
     for output in [json!([]), json!([with(done.clone(), &json!({"status": "incomplete"}))])] {
         let end = event("incomplete", &json!({"response": {"status": "incomplete", "output": output}}));
-        let cut = Answer::events([begun[0].clone(), end]);
+        let cut = Answer::events([opened[0].clone(), end]);
         let reply = asked(&Server::new(vec![cut]), &hello(), true).await.unwrap();
         assert_eq!((reply.finish, reply.calls[0].arguments.as_str()), (Finish::Length, ""), "{output}");
     }

@@ -15,7 +15,7 @@ pub(super) struct CallRounds<'a> {
     known: usize,
     /// What the next request says beside the name and the input.
     next: Map<String, Value>,
-    /// Whether the server has forgotten the call, and it was begun afresh.
+    /// Whether the server has forgotten the call, and it was started afresh.
     is_fresh: bool,
     /// How many requests were made after the first one.
     made: usize,
