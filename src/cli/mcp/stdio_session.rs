@@ -392,7 +392,7 @@ async fn answer_run(
         Err(fault) => return Ok(LeftRun::from(Err(fault))),
     };
     let result = result(shown(program), &state, &Redaction::new(&program.project.redact));
-    // One that is answered already goes on, or has ended.
+    // One that is answered already continues, or has ended.
     let is_asked = result.pause.as_ref().is_some_and(|pause| pause.number == asked.pause);
     let questions = if is_asked { put_question::of_run(&result) } else { Vec::new() };
     let decider = Decider { pause: asked.pause, by: local_user(), rights: DecisionRights::All };

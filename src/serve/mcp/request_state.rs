@@ -72,7 +72,7 @@ impl<'s> StateScope<'s> {
         digest.to_string()
     }
 
-    /// The text that stands for a pause; none where no key can be made.
+    /// The sealed text that names a pause; none where no key can be made.
     pub fn seal(self, asked: &AskedPause) -> Option<String> {
         let until_ms = self.now_ms.saturating_add(LASTS_MS);
         let state = SealedState { run: asked.run_id.clone(), pause: asked.pause, until_ms, scope: self.digest() };
@@ -81,7 +81,7 @@ impl<'s> StateScope<'s> {
         Some(format!("{text}.{}", BASE64_URL_SAFE_NO_PAD.encode(tag)))
     }
 
-    /// The pause that a text stands for.
+    /// The pause that a sealed text names.
     ///
     /// # Errors
     /// When it was changed, is another caller's or call's, or too old.

@@ -81,7 +81,7 @@ impl RunFollower {
         self.interrupted = Some(Arc::clone(active));
     }
 
-    /// The run goes on when this follower leaves.
+    /// The run continues when this follower leaves.
     pub fn lets_go(&mut self) {
         self.interrupted = None;
     }

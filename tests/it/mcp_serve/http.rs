@@ -197,7 +197,7 @@ fn a_call_of_an_older_client_outlives_its_connection_and_is_cancelled_by_its_ses
     });
     gate.open();
     until(|| runs(&place)[0].1 == "cancelled");
-    // The next one loses its connection, and goes on.
+    // The next one loses its connection, and continues.
     let body = with(json!({ "jsonrpc": "2.0" }), call).to_string();
     let head = format!(
         "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",

@@ -143,7 +143,7 @@ impl McpCall {
             let rights = caller.rights(&self.name)?;
             let run = app.runs.folded(&asked.run_id).await.map_err(ProblemDetails::from)?;
             let result = shown_result(&run, false);
-            // One that is answered already goes on, or has ended.
+            // One that is answered already continues, or has ended.
             let is_asked = result.pause.as_ref().is_some_and(|pause| pause.number == asked.pause);
             let questions = if is_asked { put_question::of_run(&result) } else { Vec::new() };
             let decider = Decider { pause: asked.pause, by: caller.name.clone(), rights };

@@ -350,7 +350,7 @@ impl<'t> KnownServer<'t> {
     }
 }
 
-/// Whether a name stands for all that are like it.
+/// Whether a name is a pattern for several tools.
 fn is_pattern(name: &str) -> bool {
     name.contains('*')
 }
