@@ -19,6 +19,7 @@ pub mod middleware;
 mod openapi;
 mod problem;
 mod program_cache;
+mod questions_below;
 mod quotas;
 mod refusals;
 mod reload;

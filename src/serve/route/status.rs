@@ -13,6 +13,7 @@ use crate::engine::outcome::Status;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
+use crate::serve::questions_below::questions_below;
 use crate::serve::request::{RunId, WaitQuery, json, query};
 use crate::serve::run_store::{FoldedRun, RunRow};
 use crate::serve::scheduler::{ActiveRun, SettledRun};
@@ -48,7 +49,8 @@ pub(super) async fn read(
     let StatusQuery { include_trace } = query(uri)?;
     let summary = app.runs.find(caller, run_id).await?;
     let run = app.runs.folded_of(&summary).await?;
-    let status = AgentStatus::new(&run, &RunRow::from(&summary), include_trace);
+    let mut status = AgentStatus::new(&run, &RunRow::from(&summary), include_trace);
+    status.result.waiting.extend(questions_below(&app.runs, &run).await?);
     let redact = Redaction::new(&run.program.project.redact);
     // Another server may drive it.
     let wait = app.scheduler.model_wait(run_id).or(summary.model_wait.map(|wait| *wait));

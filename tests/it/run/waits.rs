@@ -261,3 +261,21 @@ fn a_scenario_gives_the_data_of_an_event_or_lets_it_not_come() {
     let ran = run.call(&["test", "loop.scenarios.json"]);
     assert!(ran.code == 1 && ran.stderr.contains("whose `match` is {\"order\":7}"), "{ran:#?}");
 }
+
+#[test]
+fn an_event_that_a_waiting_run_is_about_to_take_is_taken_by_no_run_that_begins_then() {
+    let wait = json!({ "id": "paid", "type": "wait_for_event", "outputKey": "payment",
+        "properties": { "event": "payment.received", "match": { "order": 7 } } });
+    let run = Waiting::of(json!([wait]));
+    let call = |args: &[&str]| run.call(&[args, &["--output", "json", "--store", "sqlite:runs.db"]].concat());
+    assert_eq!(call(&["run", "loop.json", "--run-id", "waits"]).code, 3);
+    let event = ["event", "payment.received", "--id", "e", "--data", r#"{"order":7}"#, "--store", "sqlite:runs.db"];
+    let sent = run.call(&event);
+    assert!(sent.code == 0 && sent.stderr.contains("1 run gets it"), "{sent:#?}");
+    // Nobody drives the run that waits.
+    let begins = call(&["run", "loop.json", "--run-id", "begins"]);
+    assert_eq!((begins.code, waits(&begins)), (3, vec!["paid waiting_event".to_owned()]), "{begins:#?}");
+    let waits = call(&["resume", "waits"]);
+    assert_eq!((waits.code, &waits.json()["result"]["answer"]["payment"]["order"]), (0, &json!(7)), "{waits:#?}");
+    assert_eq!(call(&["resume", "begins"]).code, 3, "the event is given once");
+}

@@ -66,6 +66,7 @@ mod page_views;
 mod previous;
 #[cfg(unix)]
 mod quarantine;
+mod questions_below;
 mod queue;
 mod readers;
 mod readiness;

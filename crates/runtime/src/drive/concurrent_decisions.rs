@@ -56,6 +56,10 @@ impl Driver<'_> {
             DecisionSource::Queue(_) => Vec::new(),
         };
         if let Err(fault) = self.accepts(&decided, answer_token.as_deref()).await {
+            let is_busy = matches!(fault, Fault::Busy(_)) && answer_token.is_none();
+            let Some(source) = (if is_busy { self.pass_below(&decided, source) } else { Some(source) }) else {
+                return Ok(next);
+            };
             self.report_decision(source, Err(fault)).await?;
             return Ok(next);
         }
@@ -78,6 +82,21 @@ impl Driver<'_> {
         self.report_decision(source, Ok(())).await?;
         next.extend(steps_of(&effects));
         Ok(next)
+    }
+
+    /// Passes a decision on to the driver here of the run under way that it is about. Gives back whoever must learn what became of it
+    /// where there is none. Never waits: that driver is polled by this one.
+    fn pass_below(&self, decided: &Decided, source: DecisionSource) -> Option<DecisionSource> {
+        let DecisionSource::Here(_) = source else { return Some(source) };
+        let Some(below) = question_owner::under_way(self.program, &self.state, decided) else { return Some(source) };
+        let Some(inbox) = self.world.inboxes.of(&below.run_id) else { return Some(source) };
+        match inbox.try_reserve() {
+            Ok(place) => {
+                place.send(PassedDecision { decided: below.decided, answer_token: None, source });
+                None
+            }
+            Err(_) => Some(source),
+        }
     }
 
     /// Reports what became of a decision. What was taken from the queue left it with its event.

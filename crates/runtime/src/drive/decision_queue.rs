@@ -10,7 +10,7 @@ use super::folded_events::FoldedEvents;
 use super::inbox::{DecisionSource, PassedDecision};
 use super::outside_events;
 use super::passed_on::PassedOn;
-use super::question_owner;
+use super::question_owner::{self, RunUnderWay};
 use super::run::Driver;
 use super::world::{Engine, Resume};
 use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreError};
@@ -57,7 +57,13 @@ impl Engine {
         let run_id = run_id.as_str();
         // A step that is under way may ask again: its driver looks at the decision until then.
         match question_owner::fits(self, program, &read.state, &decided).await {
-            Err(Fault::Busy(_)) => {}
+            Err(Fault::Busy(_)) => {
+                if let Some(below) = question_owner::under_way(program, &read.state, &decided)
+                    && let Some(what) = Box::pin(self.decide_below(below, resume)).await?
+                {
+                    return Ok(what);
+                }
+            }
             fits => fits?,
         }
         let subject = decided.at.clone().or_else(|| decided.hash.clone()).unwrap_or_default();
@@ -106,6 +112,22 @@ impl Engine {
                 (Some(_), None) if clock::elapsed(started_at) >= PATIENCE => return Ok(DecidedElsewhere::Queued),
                 (Some(_), None) => {}
             }
+        }
+    }
+
+    /// Passes a decision to the driver of the run under way that it is about. None: that run is not driven any more, so its caller
+    /// learns what it asks.
+    async fn decide_below(&self, below: RunUnderWay<'_>, resume: &Resume) -> Result<Option<DecidedElsewhere>, Fault> {
+        let RunUnderWay { program, run_id, decided } = below;
+        // The answer token is one of the caller.
+        if resume.answer_token.is_some() {
+            return Ok(None);
+        }
+        let mut read = self.read(program, &run_id).await?;
+        let resume = Resume { decided: Some(decided), ..resume.clone() };
+        match self.decide_elsewhere(program, &mut read, &resume).await? {
+            DecidedElsewhere::NotDriven => Ok(None),
+            what => Ok(Some(what)),
         }
     }
 

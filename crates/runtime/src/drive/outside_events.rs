@@ -4,6 +4,7 @@ use futures_util::future::try_join_all;
 use serde_json::Value;
 
 use super::passed_on::PassedOn;
+use crate::journal::outside_event::queued_id;
 use crate::journal::{
     AwaitedEvent, EventPut, EventWaiter, Journal, OutsideEvent, QueuedDecision, Queueing, StoreError,
 };
@@ -78,7 +79,7 @@ pub async fn deliver(journal: &dyn Journal, event: OutsideEvent) -> Result<Event
         let given = some.iter().map(|(run_id, step)| give(journal, run_id, step, &event));
         runs += try_join_all(given).await?.into_iter().filter(|is_given| *is_given).count();
     }
-    // It is kept until one of them takes it: the step may have ended meanwhile.
+    // It is kept until one of them takes it: the step may have ended meanwhile. While it is in a queue, no other run sees it.
     Ok(EventDelivery { put, runs, keep_until_ms })
 }
 
@@ -116,7 +117,7 @@ pub(super) struct QueuedEvent<'e> {
 impl QueuedEvent<'_> {
     /// Its id in the queue.
     pub(super) fn id(self) -> String {
-        format!("event {} {}", self.event.id, self.step.at)
+        queued_id(&self.event.id, &self.step.at)
     }
 }
 

@@ -9,7 +9,7 @@ use super::world::Engine;
 use loopctl_engine::address::{is_at, split_address};
 use loopctl_engine::decision::approval;
 use loopctl_engine::event::{CallId, Decided, Decision};
-use loopctl_engine::operation::{AskedFor, Call, Progress};
+use loopctl_engine::operation::{AskedFor, Call, OpenStep, Progress};
 use loopctl_engine::outcome::Termination;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step;
@@ -43,6 +43,26 @@ fn asking<'p>(program: &'p Program, state: &State, decided: Option<&Decided>) ->
     let asks = pause.asks.as_ref()?;
     let call = turn.calls.iter().find(|call| pause.calls.contains(&call.address))?;
     Some(AskingRun { program: loop_of(program, call)?, run_id: id(run_id, call.address), pause: asks.pause })
+}
+
+/// The run of a step that is under way, below which a decision names a step.
+pub(super) struct RunUnderWay<'p> {
+    pub program: &'p Arc<Program>,
+    pub run_id: String,
+    /// The decision as that run takes it.
+    pub decided: Decided,
+}
+
+/// The run under way that takes a decision itself, because its caller does not know yet what it asks: a workflow takes decisions
+/// beside its other steps.
+pub(super) fn under_way<'p>(program: &'p Program, state: &State, decided: &Decided) -> Option<RunUnderWay<'p>> {
+    let Program::Flow(flow) = program else { return None };
+    let (own, below) = split_address(decided.at.as_deref()?);
+    let decided = Decided { at: Some(below?.to_owned()), pause: None, ..decided.clone() };
+    let is_meant = |open: &&OpenStep| open.is_subrun && open.progress.is_under_way() && is_at(&open.address, own);
+    let open = state.open_steps().into_iter().find(is_meant)?;
+    let program = loop_at(flow, &open.address).filter(|called| called.is_flow())?;
+    Some(RunUnderWay { program, run_id: open.subrun_id(&state.header.run_id), decided })
 }
 
 /// Whether a decision fits the run that asks, at any depth. Checked before anything is written.

@@ -198,7 +198,8 @@ pub trait Journal: Send + Sync {
     /// The runs of an organisation that wait for an event of this name, without those that other runs called.
     fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>>;
 
-    /// The events that were kept for the organisation of a run, and that no run took: the oldest first, at most
+    /// The events that were kept for the organisation of a run, and that no run took or is about to take: those that are queued for
+    /// a run that has not ended are left out, unless it refused them. The oldest first, at most
     /// [`outside_event::KEPT_PAGE_EVENTS`].
     fn kept_events(&self, run_id: &str, query: KeptQuery) -> Ticket<Vec<KeptEvent>>;
 

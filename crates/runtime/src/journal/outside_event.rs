@@ -118,6 +118,20 @@ impl EventWaiter {
     }
 }
 
+/// Begins the id of a queued decision that gives an event to a run.
+const QUEUED: &str = "event ";
+
+/// The id of the decision that gives an event to a step in the queue of its run. No address of a step has a blank, so stores find
+/// the event by what is before the last one.
+pub fn queued_id(event_id: &str, at: &str) -> String {
+    format!("{QUEUED}{event_id} {at}")
+}
+
+/// The id of the event that a queued decision gives; none for a decision of a human.
+pub(super) fn event_of(queued_id: &str) -> Option<&str> {
+    Some(queued_id.strip_prefix(QUEUED)?.rsplit_once(' ')?.0)
+}
+
 /// The part of the column of a run that waits for an event of this name. Names have no character that JSON escapes.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(super) fn mark_of(event: &str) -> String {

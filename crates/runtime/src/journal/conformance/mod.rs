@@ -91,6 +91,10 @@ pub const CASES: &[(&str, Case)] = &[
         "the_runs_that_wait_for_an_event_are_found_by_its_name_and_woken",
         outside_events::the_runs_that_wait_for_an_event_are_found_by_its_name_and_woken,
     ),
+    (
+        "an_event_that_is_queued_for_a_run_is_kept_for_no_other_one",
+        outside_events::an_event_that_is_queued_for_a_run_is_kept_for_no_other_one,
+    ),
     ("the_last_posted_pause_only_grows", answer_tokens::the_last_posted_pause_only_grows),
     ("a_list_holds_what_it_is_asked_for", lists::a_list_holds_what_it_is_asked_for),
     (

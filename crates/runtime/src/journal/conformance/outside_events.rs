@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MOST_EVENTS, awaits_column};
+use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MOST_EVENTS, awaits_column, queued_id};
 use loopctl_engine::outcome::Status;
 use loopctl_engine::question::EventMatch;
 
@@ -139,6 +139,35 @@ pub(super) fn the_runs_that_wait_for_an_event_are_found_by_its_name_and_woken(jo
     let claimed = wait(journal.claim(waiting, vec![share])).unwrap();
     assert_eq!(claimed.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["waits"]);
     assert_eq!(wait(journal.queued_decisions("waits")).unwrap().len(), 1);
+}
+
+pub(super) fn an_event_that_is_queued_for_a_run_is_kept_for_no_other_one(journal: &dyn Journal) {
+    let acme = |id: &str| NewRun { org: Some("acme".to_owned()), ..new_run(id) };
+    for run in [acme("waits"), acme("begins"), new_run("of-none")] {
+        wait(journal.create(run)).unwrap();
+    }
+    for (org, id) in [(Some("acme"), "e 1"), (Some("acme"), "e"), (None, "e 1")] {
+        assert_eq!(put(journal, of(org, id, "paid")), EventPut::New);
+    }
+    let sees = |run: &str| kept(journal, run, &["paid"], 2_000);
+    let queued = QueuedDecision {
+        id: queued_id("e 1", "lines.0.wait"),
+        subject: "lines.0.wait".to_owned(),
+        decision: "{}".to_owned(),
+        refused: None,
+    };
+    assert_eq!(sees("begins"), ["e 1", "e"]);
+    assert_eq!(wait(journal.queue_event("waits", queued.clone())).unwrap(), Queueing::Queued);
+    assert_eq!(sees("begins"), ["e"], "the run is about to take it");
+    assert_eq!(sees("of-none"), ["e 1"], "that of another organisation is another one");
+    let refused = SettledDecision::Refused { why: "the step has ended".to_owned(), due_at_ms: None };
+    wait(journal.settle_decision("waits", &queued.id, refused)).unwrap();
+    assert_eq!(sees("begins"), ["e 1", "e"], "it did not after all");
+    assert_eq!(wait(journal.queue_event("waits", queued)).unwrap(), Queueing::Queued);
+    assert_eq!(sees("begins"), ["e"]);
+    let over = StatusRecord::new(Status::Cancelled, 1);
+    wait(journal.append(Append { status_record: Some(over), ..event_of("waits") })).unwrap();
+    assert_eq!(sees("begins"), ["e 1", "e"], "a run that has ended takes none");
 }
 
 /// The second event of a run.

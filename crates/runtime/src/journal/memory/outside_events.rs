@@ -1,10 +1,10 @@
 //! Events from outside, in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
 
 use super::MemoryJournal;
-use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MOST_EVENTS};
+use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MOST_EVENTS, event_of};
 use crate::journal::{EventPut, EventWaiter, KeptEvent, KeptQuery, OutsideEvent};
 use loopctl_engine::outcome::Status;
 
@@ -63,12 +63,28 @@ impl MemoryJournal {
         waiters
     }
 
+    /// The ids of the events that runs of an organisation are about to take.
+    fn queued_events(&self, org: Option<&str>) -> BTreeSet<String> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let mut queued = BTreeSet::new();
+        for run in table.in_order.iter().filter(|run| run.org.as_deref() == org) {
+            let data = run.data();
+            if matches!(data.status_record.status, Status::Running | Status::Paused) {
+                let waiting = data.decisions.values().filter(|decision| decision.refused.is_none());
+                queued.extend(waiting.filter_map(|decision| event_of(&decision.id)).map(str::to_owned));
+            }
+        }
+        queued
+    }
+
     pub(super) fn kept(&self, org: Option<&str>, query: &KeptQuery) -> Vec<KeptEvent> {
         let KeptQuery { names, now_ms, after } = query;
+        let queued = self.queued_events(org);
         let events = self.known_events();
         let is_wanted = |known: &&KnownEvent| {
             let event = &known.event;
             !known.is_taken
+                && !queued.contains(&event.id)
                 && event.org.as_deref() == org
                 && event.keep_until_ms > *now_ms
                 && known.number > *after

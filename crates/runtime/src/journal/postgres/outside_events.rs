@@ -28,10 +28,16 @@ UPDATE @.outside_events SET taken = $3 WHERE id = $2 AND taken <> $3
 const WAITERS: &str = "
 SELECT run_id, awaits FROM @.runs WHERE awaits IS NOT NULL AND coalesce(org, '') = $1 AND called_by IS NULL
   AND status IN ('running', 'paused') AND strpos(awaits, $2) > 0 ORDER BY id";
+/// What is queued for a run has the id of its event before the last blank (`outside_event::queued_id`).
 const KEPT: &str = "
 SELECT org, id, event, data, at_ms, keep_until_ms, number FROM @.outside_events
 WHERE org = (SELECT coalesce(org, '') FROM @.runs WHERE run_id = $1) AND NOT taken AND keep_until_ms > $3
-  AND event = ANY ($2) AND number > $5 ORDER BY number LIMIT $4";
+  AND event = ANY ($2) AND number > $5
+  AND 'event ' || id NOT IN (
+    SELECT regexp_replace(queued.id, ' [^ ]*$', '') FROM @.decisions queued JOIN @.runs ON runs.id = queued.run
+    WHERE queued.refused IS NULL AND runs.status IN ('running', 'paused')
+      AND coalesce(runs.org, '') = (SELECT coalesce(org, '') FROM @.runs WHERE run_id = $1))
+ORDER BY number LIMIT $4";
 
 impl Database {
     pub(super) async fn put_event(&self, event: OutsideEvent) -> Result<EventPut, StoreError> {

@@ -92,10 +92,16 @@ pub(super) fn waiters(
 pub(super) fn kept(connection: &Connection, run_id: &str, query: &KeptQuery) -> Result<Vec<KeptEvent>, RequestError> {
     let KeptQuery { names, now_ms, after } = query;
     let names = serde_json::to_string(names).unwrap_or_default();
+    // What is queued for a run has the id of its event before the last blank (`outside_event::queued_id`).
     let mut query = connection.prepare_cached(
         "SELECT org, id, event, data, at_ms, keep_until_ms, number FROM outside_events
          WHERE org = (SELECT coalesce(org, '') FROM runs WHERE run_id = ?1) AND taken = 0 AND keep_until_ms > ?3
-           AND event IN (SELECT value FROM json_each(?2)) AND number > ?5 ORDER BY number LIMIT ?4",
+           AND event IN (SELECT value FROM json_each(?2)) AND number > ?5
+           AND 'event ' || id || ' ' NOT IN (
+             SELECT rtrim(queued.id, replace(queued.id, ' ', '')) FROM decisions queued JOIN runs ON runs.run_id = queued.run_id
+             WHERE queued.refused IS NULL AND runs.status IN ('running', 'paused')
+               AND coalesce(runs.org, '') = (SELECT coalesce(org, '') FROM runs WHERE run_id = ?1))
+         ORDER BY number LIMIT ?4",
     )?;
     let read = |row: &Row<'_>| {
         let org: String = row.get(0)?;
