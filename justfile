@@ -44,12 +44,23 @@ features:
     cargo clippy --features otel,mysql,email --locked --lib --bins --test it -- -D warnings
     cargo clippy --no-default-features --lib --locked -- -D warnings
 
+# A program of its own that embeds the library without its default features: its types of serde stay what they were. And the tests of
+# the library as such a program builds it
+host:
+    cp Cargo.lock tests/host/Cargo.lock
+    cargo test --offline --manifest-path tests/host/Cargo.toml --target-dir target/host
+    cargo test --locked --no-default-features --lib --workspace --exclude loopctl-runtime --target-dir target/host
+
+# Whether the library resolves beside other crates that link SQLite (needs the registry, and says so without it)
+neighbours:
+    tests/host/neighbours
+
 # What is compiled for other systems, and played on none of them: macOS and Windows, for each target that rustup has added (`rustup target add x86_64-pc-windows-gnu aarch64-apple-darwin`)
 systems:
     packaging/systems
 
 # Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/it/run in pieces, 1,000 scenarios, all pairs of faults of tests/it/check, ten times the cases of tests/it/agreement and the size of tests/it/wide, mutations of the examples, new cases of the property tests, the services of packaging/compose, and faults of clusters up to their floors
-nightly: features systems
+nightly: features systems host neighbours
     cargo test --locked --test it -- --ignored --nocapture --test-threads 1
     LOOPCTL_NIGHTLY=1 cargo test --locked --test it -- agreement:: crash simulation::flows:: wide:: replay::forked heavy_schemas
     PROPTEST_CASES=4000 cargo test --locked --lib

@@ -232,6 +232,31 @@ fn pure_rooms_touch_nothing_outside() {
     must_be_empty(&faults, "let the driver do it, and give the engine what came of it as an event");
 }
 
+/// The gate at which the digits of a number become a value.
+const GATE: &str = "crates/lang/src/policy/json_text.rs";
+
+#[test]
+fn json_is_read_at_its_gate() {
+    let mut faults = Vec::new();
+    let is_for_tests = |name: &str| name.contains("/conformance/") || name.ends_with("/test_server.rs");
+    for file in sources().iter().filter(|file| file.name() != GATE && !is_for_tests(&file.name())) {
+        let code = file.code_without_tests();
+        for word in
+            ["serde_json::from_str", "serde_json::from_slice", "serde_json::from_reader", "Deserializer::from_str"]
+        {
+            for at in occurrences(code, word) {
+                faults.push(format!("{}:{}: `{word}`", file.name(), file.line_of(at)));
+            }
+        }
+        for (at, name) in names_after(code, "parse::<") {
+            if name == "Number" {
+                faults.push(format!("{}:{}: `parse::<Number>`", file.name(), file.line_of(at)));
+            }
+        }
+    }
+    must_be_empty(&faults, "use `policy::json_text`, which refuses a number that a build can't hold");
+}
+
 #[test]
 fn no_function_is_too_long_or_takes_too_much() {
     let mut faults = Vec::new();

@@ -14,6 +14,7 @@ use crate::drive::outside_events::{EventDelivery, MAX_DATA_BYTES, MAX_ID_BYTES, 
 use crate::journal::{EventPut, OutsideEvent};
 use crate::language::Project;
 use crate::language::event_keeping::EventKeeping;
+use crate::policy::json_text;
 use crate::program::awaited_event::is_name;
 use crate::program::file_value::key_twice;
 use crate::syntax::document::{DocumentKind, read_as};
@@ -55,7 +56,7 @@ impl EventCommand {
         if id.is_empty() || id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) {
             return Err(CommandError::usage(format!("--id has 1 to {MAX_ID_BYTES} bytes, and no control characters")));
         }
-        let value: Value = serde_json::from_str(&data).map_err(|error| {
+        let value: Value = json_text::read(&data).map_err(|error| {
             CommandError::usage_help(format!("--data is no JSON: {error}"), "a text is written '\"text\"'")
         })?;
         if let Some(key) = key_twice(&data, &value) {

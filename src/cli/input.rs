@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::failure::CommandError;
 use crate::diagnostic::Source;
+use crate::policy::json_text;
 use crate::policy::media::MAX_FILE_BYTES;
 use crate::program::Program;
 use crate::program::bind::run_input::{LongLists, RunInput};
@@ -91,7 +92,7 @@ impl InputArgs {
 fn read_fields(field: &str, schema: Option<&Value>) -> Result<Map<String, Value>, CommandError> {
     if field.trim_start().starts_with('{') {
         // JSON that begins with a brace is an object.
-        return json(Source::new("--input", field), |text| serde_json::from_str(text));
+        return json(Source::new("--input", field), |text| json_text::read(text));
     }
     let Some((name, text)) = field.split_once('=').filter(|(name, _)| !name.is_empty()) else {
         return Err(CommandError::usage_help(
@@ -103,7 +104,7 @@ fn read_fields(field: &str, schema: Option<&Value>) -> Result<Map<String, Value>
     let value = if wants_text(schema, name) {
         Value::String(text.to_owned())
     } else {
-        serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+        json_text::read(text).unwrap_or_else(|_| Value::String(text.to_owned()))
     };
     if !value.is_string()
         && let Some(key) = file_value::reserved_key(text)
@@ -191,7 +192,7 @@ fn read_file(name: &str, value: &mut Value) -> Result<(), CommandError> {
 /// # Errors
 /// When it can't be read, is no JSON, or has a key twice: each fault with its place.
 pub fn read_json(file: &Path) -> Result<Value, CommandError> {
-    json_of(file, |text| serde_json::from_str(text))
+    json_of(file, |text| json_text::read(text))
 }
 
 /// The same, read by `read`.

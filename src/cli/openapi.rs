@@ -16,6 +16,7 @@ use super::surface::Surface;
 use crate::diagnostic::Source;
 use crate::language::Project;
 use crate::language::openapi::OpenApiLock;
+use crate::policy::json_text;
 use crate::project::guarded_read::{self, ReadError};
 use crate::project::{self, ProjectFile};
 use crate::syntax::MAX_BYTES;
@@ -89,7 +90,7 @@ impl OpenApiProject {
         }
         let lock_text = text_of(&path)?;
         let lock: OpenApiLock = match &lock_text {
-            Some(text) => serde_json::from_str(text).map_err(|error| {
+            Some(text) => json_text::read(text).map_err(|error| {
                 let message = format!("{} can't be read: {error}", path.display());
                 CommandError::usage_help(
                     message,

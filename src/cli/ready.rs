@@ -11,6 +11,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::serve::address;
 use super::surface::Surface;
+use crate::engine::json;
 use crate::trace::escape;
 
 /// The longest time for the question and its answer: a server asks its store for 1.5 seconds at most.
@@ -84,7 +85,7 @@ async fn ask(client: &Client, server: SocketAddr) -> Result<(StatusCode, Value),
     let answer = client.get(format!("http://{server}/readyz")).send().await?;
     let status = answer.status();
     let body = read(answer).await?;
-    Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+    Ok((status, json::from_bytes(&body).unwrap_or_default()))
 }
 
 /// The body of an answer, as long as it may be.

@@ -20,6 +20,7 @@ use crate::drive::secret::Vault;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::outcome::Status;
 use crate::language::{Project, Recording, SecretSource};
+use crate::policy::json_text;
 use crate::policy::model_header;
 use crate::program::Program;
 use crate::project::guarded_read::ReadError;
@@ -169,7 +170,7 @@ fn may_replace(output: &Path, run: &str, root: &Path) -> Result<(), CommandError
             return Err(CommandError::usage(format!("{}: {}", output.display(), unread.reason(MAX_BYTES))));
         }
     };
-    let recording = serde_json::from_str::<Recording>(&text).ok();
+    let recording = json_text::read::<Recording>(&text).ok();
     let help = "name another file";
     let Some(recording) = recording else {
         let message = format!("{} is no recording, and is not written over", output.display());
@@ -191,7 +192,7 @@ fn playing(recording: &Path, root: &Path) -> Option<String> {
     let files = project::targets(&[top]).ok()?.files;
     let plays = |path: &Path| {
         let source = project::read(path).ok().filter(|source| source.text.contains("\"recording\""))?;
-        let value = serde_json::from_str::<Value>(&source.text).ok()?;
+        let value = json_text::read::<Value>(&source.text).ok()?;
         let folder = project::folder_of(path);
         let scenarios = value.get("scenarios")?.as_array()?;
         let named = scenarios.iter().filter_map(|scenario| scenario.get("recording")?.as_str());

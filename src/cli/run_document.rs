@@ -11,6 +11,7 @@ use super::input::{InputArgs, name_of, read_text};
 use super::named_document;
 use crate::diagnostic::{Source, nearest};
 use crate::language::Script;
+use crate::policy::json_text;
 use crate::program::bind::run_input::RunInput;
 use crate::program::{Program, ToolKind};
 use crate::project::load::{Loaded, load};
@@ -92,7 +93,7 @@ impl WhatArgs {
 /// When it can't be read, or is no script.
 pub fn read_script(file: &Path) -> Result<Script, CommandError> {
     let source = Source::new(name_of(file), read_text(file)?);
-    serde_json::from_str(&source.text).map_err(|error| {
+    json_text::read(&source.text).map_err(|error| {
         // Reported as `check` does if it is a script; in another kind of document everything would be an error.
         let document = document::read(&source);
         let faults = match document.kind {

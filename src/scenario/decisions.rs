@@ -13,6 +13,7 @@ use crate::engine::state::{Phase, State};
 use crate::engine::wait_deadline::due_at_ms;
 use crate::engine::waiting_calls::waiting_calls;
 use crate::language::scenario::ScenarioDecision;
+use crate::policy::json_text;
 use crate::policy::word::written;
 
 /// What a decision comes to.
@@ -119,7 +120,7 @@ impl WaitingQuestion {
     /// That it does not.
     fn comes(&self, data: Option<&Value>) -> Result<(), String> {
         let Some((awaits, data)) = self.awaits.as_deref().zip(data) else { return Ok(()) };
-        let read = data.as_str().and_then(|text| serde_json::from_str(text).ok());
+        let read = data.as_str().and_then(|text| json_text::read(text).ok());
         if awaits.takes(&awaits.event, read.as_ref().unwrap_or(data)) {
             return Ok(());
         }

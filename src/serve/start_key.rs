@@ -19,6 +19,7 @@ use crate::engine::canonical;
 use crate::engine::digest::Sha256;
 use crate::engine::event::{Event, EventKind, Started, spell_input};
 use crate::journal::RunSummary;
+use crate::policy::json_text;
 use crate::program::bind;
 use crate::program::bind::run_input::RunInput;
 
@@ -59,7 +60,7 @@ impl StartRequest {
 
 /// An agent request as a JSON value: the order of its keys does not matter, and an input that is absent is an empty one.
 fn spelled_request(document: &str) -> String {
-    let Ok(Value::Object(mut members)) = serde_json::from_str(document) else { return document.to_owned() };
+    let Ok(Value::Object(mut members)) = json_text::read(document) else { return document.to_owned() };
     if members.get("input").is_some_and(|input| input.as_object().is_some_and(Map::is_empty)) {
         members.remove("input");
     }

@@ -10,6 +10,7 @@ use super::outcome::{Answer, Termination};
 use super::question::Question;
 use super::state::LoopState;
 use super::storable;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::schema;
 use loopctl_lang::program::{Builtin, LoopProgram};
 
@@ -95,7 +96,7 @@ fn complete(program: &LoopProgram, state: &LoopState, input: &Value) -> Done {
 
 /// The JSON that a text answer is.
 fn json_answer(state: &LoopState, text: &str) -> Option<Value> {
-    if state.header.reads_exact_texts() { as_json(text) } else { serde_json::from_str(text).ok() }
+    if state.header.reads_exact_texts() { as_json(text) } else { json_text::read(text).ok() }
 }
 
 fn text(input: &Value, name: &str) -> Option<String> {

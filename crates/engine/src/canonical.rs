@@ -39,6 +39,7 @@ mod tests {
         number(&text.parse::<Number>().unwrap())
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn numbers_of_one_value_have_one_spelling() {
         let classes: [&[&str]; 7] = [
@@ -59,6 +60,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn numbers_that_floats_take_for_one_are_two() {
         assert_ne!(digits("9007199254740993"), digits("9007199254740992"));
@@ -67,6 +69,7 @@ mod tests {
         assert_ne!(digits("1e-400"), digits("0"));
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn an_exponent_that_can_not_be_counted_is_compared_as_written() {
         let huge = format!("1e{}", "9".repeat(50));

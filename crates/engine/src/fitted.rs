@@ -123,6 +123,7 @@ mod tests {
             "until": { "anyOf": [{ "type": "integer" }, { "type": "null" }] }, "size": { "enum": [1, 2] }, "either": { "anyOf": [{ "type": "string" }, { "type": "integer" }] } } })
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn a_value_with_one_reading_is_read() {
         for (written, meant) in [

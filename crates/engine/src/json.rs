@@ -5,13 +5,14 @@ use serde::de::Error as _;
 use serde_json::Value;
 
 use super::storable;
+use loopctl_lang::policy::json_text;
 
 /// Reads JSON that came as bytes. It is read as a text, so that every type is compiled for one kind of input.
 ///
 /// # Errors
 /// When it is no UTF-8, no JSON, or not of the type.
 pub fn from_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, serde_json::Error> {
-    serde_json::from_str(std::str::from_utf8(bytes).map_err(serde_json::Error::custom)?)
+    json_text::read(std::str::from_utf8(bytes).map_err(serde_json::Error::custom)?)
 }
 
 /// A value as its text, for values that nothing reads while the run continues.
@@ -39,7 +40,7 @@ impl Json {
             Kept::Tree(value) => (**value).clone(),
             Kept::Text(text) if text.is_empty() => Value::Null,
             // A value that can't be read back was converted to a text when it came in.
-            Kept::Text(text) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string())),
+            Kept::Text(text) => json_text::read(text).unwrap_or_else(|_| Value::String(text.to_string())),
         }
     }
 }
@@ -66,7 +67,7 @@ fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(true) => 4,
         Value::Bool(false) => 5,
-        Value::Number(number) => number.as_str().len(),
+        Value::Number(number) => json_text::digits(number).len(),
         Value::String(text) => text.len() + 2,
         Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>().max(1) + 1,
         Value::Object(fields) => {
@@ -87,6 +88,7 @@ mod tests {
 
     use super::*;
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn a_value_comes_back_as_it_was() {
         let digits = serde_json::from_str(r#"{"b":[1.0,-0,12345678901234567890123,1e+400],"a":null}"#).unwrap();

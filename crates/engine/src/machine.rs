@@ -5,6 +5,7 @@ use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 
 use super::event::{Event, EventKind, Moment};
+use loopctl_lang::policy::json_text;
 
 /// The machine that folds the events of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,8 +74,7 @@ impl Event {
     /// # Errors
     /// When it is no event, or the first one of a run of another machine.
     pub fn read(text: &str) -> Result<Self, Unreadable> {
-        serde_json::from_str(text)
-            .map_err(|error| machine_of(text).map_or(Unreadable::Json(error), Unreadable::Machine))
+        json_text::read(text).map_err(|error| machine_of(text).map_or(Unreadable::Json(error), Unreadable::Machine))
     }
 }
 
@@ -84,7 +84,7 @@ fn machine_of(text: &str) -> Option<String> {
     struct NamesMachine {
         machine: String,
     }
-    let NamesMachine { machine } = serde_json::from_str(text).ok()?;
+    let NamesMachine { machine } = json_text::read(text).ok()?;
     let known = Machine::deserialize(StrDeserializer::<serde::de::value::Error>::new(&machine)).is_ok();
     (!known).then_some(machine)
 }

@@ -26,6 +26,7 @@ use super::question::{EndedPart, SubrunQuestion};
 use super::server_question::{AnsweredQuestion, ServerQuestion};
 use loopctl_lang::language::approval::OnExpiry;
 use loopctl_lang::language::step::OnRejected;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::Tool;
 use loopctl_lang::program::awaited_event::EventMatch;
 use loopctl_lang::program::file_value::written_json;
@@ -574,9 +575,9 @@ impl<A: Address> Operation<A> {
                 AfterDecision::End(Conclusion::Form(form.values(answer).unwrap_or_default()))
             }
             (Progress::Waits(_), Decision::Approve) => AfterDecision::End(Conclusion::Waited),
-            (Progress::Waits(_), Decision::Answer(data)) => {
-                AfterDecision::End(Conclusion::Event(serde_json::from_str(data).unwrap_or_default()))
-            }
+            (Progress::Waits(_), Decision::Answer(data)) => AfterDecision::End(Conclusion::Event(
+                json_text::read(data).unwrap_or_else(|_| Value::from(data.as_str())),
+            )),
             (_, Decision::Answer(text)) => AfterDecision::End(Conclusion::Answer(text.clone())),
             (_, Decision::Deny(reason)) => AfterDecision::End(Conclusion::Denied { reason: reason.clone() }),
             (_, Decision::Happened(value)) => AfterDecision::End(Conclusion::Happened(value.clone())),

@@ -189,6 +189,7 @@ pub(super) fn at(number: usize, what: EventKind) -> Event {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn the_fold_of_the_journal_is_the_live_state_after_every_event(
         happened in proptest::collection::vec(happenings(), 0..40),

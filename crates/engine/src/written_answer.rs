@@ -137,6 +137,7 @@ mod tests {
         written_answer(&Schema::compile(schema).unwrap(), text).map(|value| value.to_string())
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn an_answer_is_read_out_of_fences_and_words() {
         let answer = r#"{"verdict":"pay","amount":1.50}"#;

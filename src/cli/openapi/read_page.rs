@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::cli::failure::CommandError;
 use crate::compile::openapi::PageFiles;
+use crate::policy::json_text;
 use crate::project::guarded_read;
 
 /// The most bytes of a file, and of all files of a page: 32 and 64 MiB.
@@ -57,7 +58,7 @@ fn inside(folder: &Path, name: &str) -> Option<PathBuf> {
 fn value_of(path: &Path) -> Result<(Value, usize), String> {
     let text = guarded_read::text(path, MAX_FILE_BYTES).map_err(|unread| unread.reason(MAX_FILE_BYTES))?;
     let plain = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
-    match serde_json::from_str(plain) {
+    match json_text::read(plain) {
         Ok(value) => Ok((value, text.len())),
         Err(error) if plain.trim_start().starts_with(['{', '[']) => Err(format!("it is no JSON: {error}")),
         Err(_) => {

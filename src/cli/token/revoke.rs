@@ -11,6 +11,7 @@ use crate::cli::failure::CommandError;
 use crate::cli::surface::Surface;
 use crate::diagnostic::Source;
 use crate::language::serving::Token;
+use crate::policy::json_text;
 use crate::project;
 use crate::syntax::{self, Node, Span};
 use crate::trace::escape;
@@ -116,13 +117,13 @@ fn without(text: &str, gone: &BTreeSet<usize>) -> Option<String> {
     let (tree, _) = syntax::parse(&Source::new("", text));
     let list = tree.at(TOKENS)?;
     let after = without_items(text, list, gone)?;
-    let mut meant: Value = serde_json::from_str(text).ok()?;
+    let mut meant: Value = json_text::read(text).ok()?;
     let mut at = 0;
     meant.pointer_mut(TOKENS)?.as_array_mut()?.retain(|_| {
         at += 1;
         !gone.contains(&(at - 1))
     });
-    (serde_json::from_str::<Value>(&after).ok()? == meant).then_some(after)
+    (json_text::read::<Value>(&after).ok()? == meant).then_some(after)
 }
 
 /// The text without these items of an array, with the space and the commas of those that stay.

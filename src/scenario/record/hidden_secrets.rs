@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::language::recording::{Recording, RecordingEntry};
+use crate::policy::json_text;
 use crate::trace::Redaction;
 use crate::trace::redact::HIDDEN;
 
@@ -109,7 +110,7 @@ impl Hiding<'_> {
     fn text(&mut self, text: &str, name: &str) -> String {
         let hidden = self.redact.text(text).into_owned();
         if let (Ok(before @ (Value::Object(_) | Value::Array(_))), Ok(after)) =
-            (serde_json::from_str::<Value>(text), serde_json::from_str::<Value>(&hidden))
+            (json_text::read::<Value>(text), json_text::read::<Value>(&hidden))
         {
             let is_same = hidden == text;
             let named = self.named(&before, after, name);

@@ -13,6 +13,7 @@ use super::client_message::McpRefusal;
 use super::protocol::ToolRequest;
 use crate::engine::canonical;
 use crate::engine::digest::Sha256;
+use crate::engine::json;
 use crate::serve::quotas::Owner;
 
 /// How long what a client was asked may be answered, in milliseconds: a day.
@@ -100,7 +101,7 @@ impl<'s> StateScope<'s> {
         let (text, tag) = sealed.split_once('.')?;
         let tag = BASE64_URL_SAFE_NO_PAD.decode(tag).ok()?;
         hmac::verify(KEY.as_ref()?, text.as_bytes(), &tag).ok()?;
-        serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()
+        json::from_bytes(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::json::from_bytes;
 use crate::question::StepQuestion;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::file_value::key_twice_in;
 use loopctl_lang::program::form::{AskedField, AskedForm, FieldFault, listed, read_answer};
 use loopctl_lang::program::schema::short;
@@ -71,7 +72,7 @@ fn object(answer: &str) -> Option<Map<String, Value>> {
 /// The value of a form's keys.
 fn key_values(keys: &[String], answer: &str) -> Result<Vec<(String, Value)>, String> {
     let shape = || shape(keys.iter().map(String::as_str));
-    let Ok(Value::Object(mut given)) = serde_json::from_str(answer) else { return Err(shape()) };
+    let Ok(Value::Object(mut given)) = json_text::read(answer) else { return Err(shape()) };
     let missing: Vec<&str> = keys.iter().filter(|key| !given.contains_key(*key)).map(String::as_str).collect();
     if !missing.is_empty() {
         return Err(format!("the form lacks {}; {}", missing.join(", "), shape()));

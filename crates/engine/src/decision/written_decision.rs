@@ -357,6 +357,7 @@ mod tests {
         assert!(sentence(&hash, DecisionSyntax::Flags).starts_with("`--if` goes with a decision: `--answer`"));
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn a_body_is_read_on_its_own_and_within_a_request() {
         #[derive(Deserialize)]

@@ -7,6 +7,7 @@ use super::written_call::{self, CallableTools};
 use super::{Reading, Saying, Wanted};
 use crate::event::{Finish, Reply, SaidCall};
 use loopctl_lang::language::react::Dialect;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::tool_names::ToolNames;
 use loopctl_lang::program::{LoopProgram, Schema};
 
@@ -107,7 +108,7 @@ fn is_id(id: &str) -> bool {
 
 /// Whether a text is the strict JSON of an object.
 fn is_object(text: &str) -> bool {
-    text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    text.starts_with('{') && json_text::read::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// The calls that a script's model makes. They have no ids, as with some servers.

@@ -12,6 +12,7 @@ use super::progress::{Current, ItemStatus, ItemsState, StepChange, StepFault, St
 use super::record::ItemCounts;
 use crate::header::RunHeader;
 use loopctl_lang::language::foreach::{FailureStrategy, OnItemPause};
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::flow::Foreach;
 
 /// The most items of a loop that wait for a human, or for a time, at the same time.
@@ -311,7 +312,7 @@ pub(super) fn gathered(items: &ItemsState) -> Value {
         let mut entry = json!({ "index": index, "status": status });
         let Some(members) = entry.as_object_mut() else { return entry };
         if let Some(text) = items.collected.get(&index) {
-            members.insert("output".to_owned(), serde_json::from_str(text).unwrap_or_default());
+            members.insert("output".to_owned(), json_text::read(text).unwrap_or_default());
         }
         if let Some(fault) = items.faults.get(&index) {
             let StepFault { code, message, step, .. } = fault;

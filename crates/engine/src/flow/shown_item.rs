@@ -9,6 +9,7 @@ use super::place::frames_around;
 use super::progress::{ItemsState, StepFrame};
 use super::record::StepStatus;
 use crate::state::FlowState;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::flow::Foreach;
 
 /// A longer text of what an item gave is not read, in bytes of JSON.
@@ -97,7 +98,7 @@ impl<'s> ItemSource<'s> {
     /// What was gathered of an item of a loop that is under way.
     fn output(&self, index: u32) -> Option<Value> {
         let text = self.items?.collected.get(&index).filter(|text| text.len() <= MOST_OUTPUT_BYTES)?;
-        serde_json::from_str(text).ok()
+        json_text::read(text).ok()
     }
 
     /// The entry of an item in what a loop gathered that has ended.

@@ -10,6 +10,7 @@ use crate::event::{Reasoning, SaidCall};
 use crate::operation::Call;
 use crate::state::LoopState;
 use loopctl_lang::language::react::Dialect;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::LoopProgram;
 
 /// How much of a refused or overlong reply stays in the conversation, in characters: enough to see what was wrong.
@@ -122,7 +123,7 @@ fn replace(state: &mut LoopState, text: Option<String>) {
         // What a provider sealed may be bound to the calls behind it.
         if let Some(Native::Reply { calls, reasoning: None }) = message.native.as_deref_mut() {
             for call in calls.iter_mut().filter(|call| call.arguments.len() > KEPT_CHARS) {
-                let input = serde_json::from_str(&call.arguments).unwrap_or_default();
+                let input = json_text::read(&call.arguments).unwrap_or_default();
                 call.arguments = shortened(&input, &mut KEPT_CHARS.clone()).to_string();
             }
         }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::AskingServer;
 use loopctl_lang::language::form::FieldType;
 use loopctl_lang::policy::characters::is_hidden;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::form::{AskedField, AskedForm, MAX_FIELDS, MAX_TEXT_CHARS};
 use loopctl_lang::program::mcp::ServedTool;
 use loopctl_lang::program::schema::{self, Schema};
@@ -237,7 +238,7 @@ impl RequestedField<'_> {
         if !self.is_json() {
             return Ok(given.clone());
         }
-        serde_json::from_str(text).map_err(|_| format!("`{}` is no JSON: write a list like [\"a\", \"b\"]", self.name))
+        json_text::read(text).map_err(|_| format!("`{}` is no JSON: write a list like [\"a\", \"b\"]", self.name))
     }
 }
 

@@ -15,6 +15,7 @@ use super::units::{dollars, duration, plural, rfc3339};
 use crate::conversation::{Message, Native, Role};
 use crate::record::TraceEntry;
 use crate::state::LoopState;
+use loopctl_lang::policy::json_text;
 
 /// One iteration of a run.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -119,7 +120,7 @@ fn hidden_in(text: &str, redact: &Redaction) -> String {
     const MAX_BRACKETS: usize = 64;
     let (mut shown, mut rest, mut from, mut wrong) = (String::new(), text, 0, 0);
     while let Some(at) = rest.get(from..).and_then(|tail| tail.find(['{', '['])).map(|at| from + at) {
-        let mut values = serde_json::Deserializer::from_str(rest.get(at..).unwrap_or_default()).into_iter::<Value>();
+        let mut values = json_text::unchecked_reader(rest.get(at..).unwrap_or_default()).into_iter::<Value>();
         if let Some(Ok(value)) = values.next() {
             let end = at + values.byte_offset();
             shown.push_str(&redact.text(rest.get(..at).unwrap_or_default()));

@@ -12,6 +12,7 @@ use crate::flow::record::{ItemCounts, StepError, StepRecord, StepStatus};
 use crate::flow::view::{ItemsView, StepView};
 use crate::question::{StepQuestion, WaitingCall};
 use crate::state::State;
+use loopctl_lang::policy::json_text;
 
 /// The steps of the workflow that began or were skipped, those under way last; none for a loop.
 pub fn steps(state: &State, driven: bool, redact: &Redaction) -> Vec<StepRecord> {
@@ -36,7 +37,7 @@ pub fn shown_step(record: StepRecord, redact: &Redaction) -> StepRecord {
 
 /// What a server answered: the names of its members say what is secret, as in a value.
 fn hidden_answer(answer: &str, redact: &Redaction) -> String {
-    match serde_json::from_str::<Value>(answer) {
+    match json_text::read::<Value>(answer) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => redact.value(&value).to_string(),
         _ => redact.text(answer).into_owned(),
     }

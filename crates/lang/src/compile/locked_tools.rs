@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::language::mcp::{LockedTool, McpLock, McpProtocol, McpServer, McpToolSettings};
+use crate::policy::json_text;
 use crate::syntax::token;
 
 /// How each text begins that a journal keeps of a tool: no other document has this member.
@@ -106,7 +107,7 @@ impl LockFile {
     /// Why it can't be read, in a sentence without a final stop.
     pub fn lock(&self) -> Result<&McpLock, &str> {
         let read = || {
-            let lock: McpLock = serde_json::from_str(&self.source.text).map_err(|error| error.to_string())?;
+            let lock: McpLock = json_text::read(&self.source.text).map_err(|error| error.to_string())?;
             match lock.version {
                 McpLock::VERSION => Ok(lock),
                 other => Err(format!("it has the form {other}, and this version reads {}", McpLock::VERSION)),
@@ -123,8 +124,7 @@ impl LockedTools {
         let texts = sources.extract_if(.., |source| source.text.starts_with(RECORDED));
         let mut servers: BTreeMap<String, RecordedTools> = BTreeMap::new();
         for text in texts {
-            let Ok(ToolText { mcp_server, mcp_tool, protocol, locked, terms }) = serde_json::from_str(&text.text)
-            else {
+            let Ok(ToolText { mcp_server, mcp_tool, protocol, locked, terms }) = json_text::read(&text.text) else {
                 continue;
             };
             let server = servers.entry(mcp_server).or_insert(RecordedTools { protocol, tools: BTreeMap::new() });

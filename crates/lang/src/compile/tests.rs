@@ -76,6 +76,7 @@ fn numbers_in_any_spelling_load() {
     assert!(properties.temperature.is_some_and(|temperature| (temperature - 0.7).abs() < f64::EPSILON));
 }
 
+#[cfg(feature = "exact-numbers")]
 #[test]
 fn numbers_where_anything_may_stand_keep_their_digits() {
     let text = r#"{"type": "loop", "actions": [{"action_name": "pay", "description": "Pays.", "kind": "http", "url": "https://example.com",

@@ -3,6 +3,8 @@
 use schemars::Schema;
 use serde_json::{Map, Value};
 
+use crate::policy::json_text;
+
 /// A whole document of each kind, by its name.
 const DOCUMENTS: [(&str, &str); 8] = [
     (
@@ -85,7 +87,7 @@ const FIELDS: [(&str, &str); 20] = [
 /// Gives the schema of a kind of document its example.
 pub(super) fn whole(schema: &mut Schema, kind: &str) {
     let text = DOCUMENTS.iter().find(|(known, _)| *known == kind).map(|(_, text)| *text);
-    if let Some(example) = text.and_then(|text| serde_json::from_str(text).ok()) {
+    if let Some(example) = text.and_then(|text| json_text::read(text).ok()) {
         schema.insert("examples".to_owned(), Value::Array(vec![example]));
     }
 }
@@ -99,7 +101,7 @@ pub(super) fn fields(schema: &mut Schema) {
     for (name, field) in properties.iter_mut() {
         let Value::Object(field) = field else { continue };
         let example = FIELDS.iter().find(|(known, _)| known == name);
-        let example: Option<Value> = example.and_then(|(_, text)| serde_json::from_str(text).ok());
+        let example: Option<Value> = example.and_then(|(_, text)| json_text::read(text).ok());
         if let Some(example) = example.filter(|example| takes(field, example) && !field.contains_key("pattern")) {
             field.insert("examples".to_owned(), Value::Array(vec![example]));
         }

@@ -9,6 +9,7 @@ pub mod durations;
 pub mod echo;
 pub mod held_address;
 pub mod host;
+pub mod json_text;
 pub mod mail;
 pub mod media;
 pub mod model_header;

@@ -2,6 +2,8 @@
 
 use serde_json::{Number, Value};
 
+use crate::policy::json_text;
+
 /// A part of a value that is still to be written.
 enum SpellingPart<'a> {
     Value(&'a Value),
@@ -78,7 +80,8 @@ pub fn spell(value: &Value, out: &mut impl FnMut(&str)) {
 /// The canonical text of a number: its digits without leading and trailing zeros, and the power of ten to
 /// multiply them with: `1500` is `15e2`.
 pub fn number(number: &Number) -> String {
-    let text = number.as_str();
+    let digits = json_text::digits(number);
+    let text = digits.as_ref();
     let (sign, text) = text.strip_prefix('-').map_or(("", text), |text| ("-", text));
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

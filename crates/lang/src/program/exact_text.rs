@@ -6,11 +6,17 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::Number;
 
-/// The number that a text is the JSON of.
+use crate::policy::json_text;
+use crate::syntax::decimal::Decimal;
+
+/// The number that a text is the JSON of, unless this build can't hold it.
 pub fn number_of(text: &str) -> Option<Number> {
-    let is_bare = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
-        && text.ends_with(|last: char| last.is_ascii_digit());
-    serde_json::from_str(text).ok().filter(|_| is_bare)
+    json_text::number(text)
+}
+
+/// The decimal that a text is the JSON of, with all of its digits.
+pub(crate) fn decimal_of(text: &str) -> Option<Decimal> {
+    json_text::is_number(text).then(|| Decimal::read(text)).flatten()
 }
 
 /// The boolean that a text is the JSON of.
@@ -69,6 +75,7 @@ mod tests {
     use super::*;
     use crate::program::timetable::zone;
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn a_number_is_exactly_its_json() {
         for text in ["7", "-7", "0", "-0", "1.50", "1e3", "1E+400", "12345678901234567890123"] {

@@ -9,6 +9,7 @@ mod weight;
 use serde_json::{Map, Value};
 
 use crate::language::document_file::TableForm;
+use crate::policy::json_text;
 
 pub use held_value::{FileValue, FileValues, ListOnPath};
 pub use json::{key_twice, key_twice_in, reserved, reserved_key, written_json};
@@ -96,7 +97,7 @@ pub fn read_of_old(file: &str, text: &str) -> Option<Value> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match FileKind::of(file) {
         FileKind::Csv => rows_of_old(text),
-        FileKind::Json => serde_json::from_str(text).ok(),
+        FileKind::Json => json_text::read(text).ok(),
         FileKind::Text => Some(Value::from(text)),
     }
 }
@@ -139,6 +140,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn json_is_its_value_and_anything_else_a_text() {
         assert_eq!(read("a.json", "{\"usd\": 1.10}").unwrap()["usd"].to_string(), "1.10");

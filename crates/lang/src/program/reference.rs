@@ -282,6 +282,7 @@ mod tests {
         field.resolve(&scope).map_err(|Unresolved(message)| message)
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn a_whole_path_keeps_the_type() {
         let arguments =
@@ -313,6 +314,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn the_digits_of_numbers_pass_unchanged() {
         for digits in

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::diagnostic::nearest;
+use crate::policy::json_text;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
 use crate::program::file_value::{FileValues, ListOnPath, key_twice, key_twice_in, reserved_key};
 
@@ -231,7 +232,7 @@ fn descend<'v>(value: Cow<'v, Value>, segment: &str, is_strict: bool) -> Result<
 /// object, because one of its two values would be lost.
 fn json_in(text: &str, is_strict: bool) -> Option<Value> {
     let text = Some(text.trim_start()).filter(|text| text.starts_with(['{', '[']))?;
-    let value = serde_json::from_str::<Value>(text).ok()?;
+    let value = json_text::read::<Value>(text).ok()?;
     (!is_strict || key_twice(text, &value).is_none() && reserved_key(text).is_none()).then_some(value)
 }
 

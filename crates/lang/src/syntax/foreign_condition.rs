@@ -1,5 +1,7 @@
 //! Conditions as other languages write them, and what is written here.
 
+use crate::policy::json_text;
+
 /// The words of conditions in other languages, with ours. `contains` has its operands the other way round.
 const OPERATORS: [(&str, &[&str]); 9] = [
     ("equal", &["equals", "==", "===", "=", "is", "stringequals", "numericequals", "booleanequals"]),
@@ -118,7 +120,7 @@ fn comparison(text: &str, known: &dyn KnownValues) -> Option<String> {
     let quoted = other.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));
     let value = match quoted {
         Some(inner) if !inner.contains(['\'', '"', '\\']) => serde_json::Value::from(inner),
-        _ => serde_json::from_str::<serde_json::Value>(other).ok()?,
+        _ => json_text::read::<serde_json::Value>(other).ok()?,
     };
     let path = path(one.trim_matches(['{', '}', ' ']), known)?;
     Some(format!("{{\"{ours}\": [\"@{path}\", {value}]}}"))

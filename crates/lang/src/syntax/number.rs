@@ -3,6 +3,7 @@
 use super::reader::JsonReader;
 use super::{Node, NodeKind, Span};
 use crate::diagnostic::codes;
+use crate::policy::json_text;
 
 impl JsonReader<'_> {
     /// The number that begins here.
@@ -10,6 +11,11 @@ impl JsonReader<'_> {
         let span = self.word_span();
         let written = self.raw(span);
         match fault_of(written) {
+            None if !json_text::is_exact(written) => {
+                let report = self.fault(codes::NUMBER, span, json_text::INEXACT.to_owned());
+                self.report(report);
+                Node { span: Span::new(span.start, span.end), kind: NodeKind::Fault }
+            }
             None => Node { span, kind: NodeKind::Number(written.into()) },
             Some(fault) => {
                 let report =

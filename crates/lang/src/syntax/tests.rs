@@ -8,6 +8,7 @@ fn faults_of(text: &str) -> Vec<Diagnostic> {
     parse(&Source::new("case.json", text)).1
 }
 
+#[cfg(feature = "exact-numbers")]
 #[test]
 fn what_the_rfc_accepts_has_no_fault_and_the_value_that_serde_json_reads() {
     for text in VALID {

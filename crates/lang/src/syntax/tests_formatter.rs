@@ -118,6 +118,7 @@ fn entries_of_maps_keep_their_order_and_the_fields_of_an_entry_do_not() {
     assert_eq!(format_as(DocumentKind::Project, text), expected);
 }
 
+#[cfg(feature = "exact-numbers")]
 #[test]
 fn numbers_and_strings_keep_their_spelling() {
     for values in [

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::{MAX_FAULTS, Member, Node, NodeKind, Tree, token};
 use crate::diagnostic::{Diagnostic, codes};
+use crate::policy::json_text;
 
 impl Tree {
     /// The whole text as a value: of duplicate keys the last one counts, and what could not be read is null.
@@ -21,7 +22,7 @@ impl Node {
         match &self.kind {
             NodeKind::Null | NodeKind::Fault => Value::Null,
             NodeKind::Bool(truth) => Value::Bool(*truth),
-            NodeKind::Number(digits) => digits.parse::<Number>().map_or(Value::Null, Value::Number),
+            NodeKind::Number(digits) => json_text::number(digits).map_or(Value::Null, Value::Number),
             NodeKind::String(text) => Value::String(String::from(&**text)),
             NodeKind::Array(items) => Value::Array(items.iter().map(Node::value).collect()),
             NodeKind::Object(members) => {

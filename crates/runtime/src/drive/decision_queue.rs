@@ -18,6 +18,7 @@ use loopctl_engine::address::StepAddress;
 use loopctl_engine::event::{Decided, Event, EventKind};
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::wait_deadline::due_at_ms;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::Program;
 
 /// The interval of the looks for what the driver said.
@@ -151,7 +152,7 @@ impl Engine {
             if fitting.len() >= most {
                 break;
             }
-            let why = match serde_json::from_str(&queued.decision) {
+            let why = match json_text::read(&queued.decision) {
                 Ok(passed) => {
                     let Some(passed) = self.as_it_fits(state, passed, &queued.id).await? else { continue };
                     let PassedOn { decided, answer_token, .. } = passed;
@@ -233,7 +234,7 @@ impl Driver<'_> {
     pub(super) async fn take_queued(&mut self) -> Result<Vec<StepAddress>, Fault> {
         let mut next = Vec::new();
         for queued in waiting(&*self.world.journal, &self.lease.run_id).await.map_err(Fault::Cut)? {
-            match serde_json::from_str(&queued.decision) {
+            match json_text::read(&queued.decision) {
                 Ok(passed) => {
                     // An event that no step waits for now stays: one may wait for it soon.
                     let Some(passed) = outside_events::as_it_fits(&self.state, passed) else { continue };

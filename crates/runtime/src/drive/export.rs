@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::fault::Fault;
@@ -16,6 +15,7 @@ use loopctl_engine::digest::{Digest, Sha256};
 use loopctl_engine::event::{Event, EventKind};
 use loopctl_engine::state::State;
 use loopctl_lang::diagnostic::Source;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::policy::redact::Redaction;
 use loopctl_lang::program::Program;
 
@@ -219,7 +219,7 @@ fn hidden_text(text: &str, redact: &Redaction) -> Option<String> {
 
 /// An event without its secrets, that names its texts as they are now.
 fn hidden_event(event: &str, redact: &Redaction, names: &BTreeMap<String, String>) -> String {
-    let Ok(value) = serde_json::from_str::<Value>(event) else { return event.to_owned() };
+    let Ok(value) = json_text::unchecked(event) else { return event.to_owned() };
     let shown = redact.value(&value);
     let mut text = if shown == value { event.to_owned() } else { shown.to_string() };
     for (old, new) in names {

@@ -12,6 +12,7 @@ use loopctl_engine::step::{Refused, step};
 use loopctl_lang::compile::locked_tools::LockedTools;
 use loopctl_lang::compile::{Texts, compile};
 use loopctl_lang::diagnostic::{Diagnostic, Source};
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::Program;
 
 use super::fault::Fault;
@@ -165,7 +166,7 @@ pub fn step_of(events: &[Event]) -> Option<String> {
 /// mean nothing for it. The description of another loop, and that of an action, is read by the model.
 fn means_the_same(one: &str, other: &str, is_main: bool) -> bool {
     let meaning = |text: &str| {
-        let mut value: Value = serde_json::from_str(text).ok()?;
+        let mut value: Value = json_text::read(text).ok()?;
         if let Some(members) = value.as_object_mut() {
             members.remove("$schema");
             if is_main {

@@ -9,6 +9,7 @@ use super::run::Driver;
 use crate::journal::outside_event::KEPT_PAGE_EVENTS;
 use crate::journal::{AwaitedEvent, KeptEvent, KeptQuery, Queueing, SettledDecision};
 use loopctl_engine::effect::{Effect, Effects};
+use loopctl_lang::policy::json_text;
 
 impl Driver<'_> {
     /// Takes the events that came before steps began to wait for them. None: there was none.
@@ -35,7 +36,8 @@ impl Driver<'_> {
             let is_last = page.len() < KEPT_PAGE_EVENTS;
             for KeptEvent { number, event } in page {
                 query.after = number;
-                let data = serde_json::from_str(&event.data).unwrap_or_default();
+                let data =
+                    json_text::read(&event.data).unwrap_or_else(|_| serde_json::Value::from(event.data.as_str()));
                 let fits = |step: &&AwaitedEvent| step.fits(&event.event, &data, event.at_ms);
                 let Some(step) = new.iter().find(fits).filter(|_| !has_taken(&self.state, &event.id)) else { continue };
                 if self.claims(QueuedEvent { step, event: &event }).await? {

@@ -12,6 +12,7 @@ use loopctl_engine::event::{Decided, Decision};
 use loopctl_engine::flow::waiting_steps;
 use loopctl_engine::question::StepQuestion;
 use loopctl_engine::state::{Phase, State};
+use loopctl_lang::policy::json_text;
 
 /// The longest data of an event, as JSON text in bytes.
 pub const MAX_DATA_BYTES: usize = 64 << 10;
@@ -65,7 +66,7 @@ pub async fn deliver(journal: &dyn Journal, event: OutsideEvent) -> Result<Event
         EventPut::Same { keep_until_ms } => keep_until_ms,
         EventPut::Conflict | EventPut::Full => return Ok(EventDelivery { put, runs: 0, keep_until_ms: 0 }),
     };
-    let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+    let data: Value = json_text::read(&event.data).unwrap_or_else(|_| Value::from(event.data.as_str()));
     let waiters = journal.event_waiters(event.org.as_deref(), &event.event).await?;
     let meant: Vec<(String, AwaitedEvent)> = waiters
         .into_iter()
@@ -149,7 +150,7 @@ pub(super) fn as_it_fits(state: &State, passed: PassedOn) -> Option<PassedOn> {
     if is_taken_by(state, decided.by.as_deref()) || awaits.iter().any(is_own) {
         return Some(PassedOn { decided, answer_token, event });
     }
-    let data: Value = serde_json::from_str(data).unwrap_or_default();
+    let data: Value = json_text::read(data).unwrap_or_else(|_| Value::from(data.as_str()));
     let at_ms = decided.came_at_ms.unwrap_or_default();
     let step = awaits.into_iter().find(|step| step.fits(name, &data, at_ms))?;
     let decided = Decided { at: Some(step.at), hash: step.hash, ..decided };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use loopctl_engine::digest::Sha256;
+use loopctl_lang::policy::json_text;
 
 /// The version of the format.
 pub const FORMAT: u32 = 1;
@@ -162,7 +163,7 @@ impl<R: BufRead> RunLineReader<R> {
             );
         }
         self.sum = expected;
-        serde_json::from_str(content).map(Some).map_err(|error| self.fault(format!("it can't be read: {error}")))
+        json_text::read(content).map(Some).map_err(|error| self.fault(format!("it can't be read: {error}")))
     }
 }
 

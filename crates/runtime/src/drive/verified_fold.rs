@@ -13,6 +13,7 @@ use loopctl_engine::event::Event;
 use loopctl_engine::outcome::Status;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::Program;
 
 /// A run that was folded again.
@@ -141,6 +142,6 @@ fn holds(written: &str, stored: &str) -> bool {
     if written == stored {
         return true;
     }
-    let read = |text| serde_json::from_str::<Value>(text).ok();
+    let read = |text| json_text::read::<Value>(text).ok();
     read(stored).zip(read(written)).is_some_and(|(stored, written)| within(&stored, &written))
 }

@@ -41,7 +41,7 @@ impl ModelWait {
     /// What a row says that is leased to the driver with this lease; none for what another driver wrote.
     #[cfg(any(test, feature = "sqlite", feature = "postgres"))]
     pub(super) fn of_row(text: &str, fence: u64) -> Option<Self> {
-        let stored: StoredWait<'_> = serde_json::from_str(text).ok()?;
+        let stored: StoredWait<'_> = loopctl_lang::policy::json_text::read(text).ok()?;
         (stored.fence == fence).then(|| stored.wait.into_owned())
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use loopctl_engine::canonical::is_same;
 use loopctl_engine::question::EventMatch;
+use loopctl_lang::policy::json_text;
 
 /// The most events of an organisation that a store keeps. Those that nobody waited for count, and those that somebody took until
 /// their time is over.
@@ -33,7 +34,7 @@ pub struct OutsideEvent {
 impl OutsideEvent {
     /// What it is to a stored one that has its id.
     pub(super) fn beside(&self, event: &str, data: &str, keep_until_ms: i64) -> EventPut {
-        let value = |data: &str| serde_json::from_str::<Value>(data).ok();
+        let value = |data: &str| json_text::read::<Value>(data).ok();
         // Whoever sends it again may write the members of its data in another order.
         let is_same = || value(data).zip(value(&self.data)).is_some_and(|(known, sent)| is_same(&known, &sent));
         if self.event == event && (self.data == data || is_same()) {
@@ -114,7 +115,7 @@ pub struct EventWaiter {
 impl EventWaiter {
     /// A row of a run; none when its column can't be read.
     pub(super) fn of_row(run_id: String, awaits: &str) -> Option<Self> {
-        Some(Self { run_id, awaits: serde_json::from_str(awaits).ok()? })
+        Some(Self { run_id, awaits: json_text::read(awaits).ok()? })
     }
 }
 

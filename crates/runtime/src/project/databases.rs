@@ -355,7 +355,7 @@ impl SchemaProbe {
     fn result_columns(&self, query: &str) -> Option<Vec<String>> {
         self.work.store(MAX_QUERY_LOOKS, Ordering::Relaxed);
         let statement = self.connection.prepare(query).ok()?;
-        Some(statement.column_names().map(str::to_owned).collect())
+        Some(owned(statement.column_names()))
     }
 
     /// Of which kind the values of a query's columns are, by the types that their tables declare. SQLite says these of a
@@ -466,6 +466,11 @@ fn authorize(context: AuthContext<'_>) -> Authorization {
         AuthAction::Pragma { .. } => Authorization::Ignore,
         _ => Authorization::Allow,
     }
+}
+
+/// The names; some versions of `rusqlite` give them as a list.
+fn owned<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
+    names.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

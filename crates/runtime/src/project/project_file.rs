@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{at, read, within};
 use loopctl_lang::diagnostic::{Diagnostic, Source};
 use loopctl_lang::language::Project;
+use loopctl_lang::policy::json_text;
 
 /// A project file that was found.
 #[derive(Debug)]
@@ -60,8 +61,7 @@ impl ProjectFile {
 /// # Errors
 /// A sentence that names the file.
 pub fn settings(source: &Source) -> Result<Project, String> {
-    serde_json::from_str(&source.text)
-        .map_err(|error| format!("the project file {} can't be read: {error}", source.name))
+    json_text::read(&source.text).map_err(|error| format!("the project file {} can't be read: {error}", source.name))
 }
 
 /// The parent of a folder, in the user's spelling.

@@ -16,6 +16,7 @@ use loopctl_lang::compile::Texts;
 use loopctl_lang::diagnostic::{Diagnostic, Help, Place, Remedy, Source, codes, few, sort_by_place};
 use loopctl_lang::language::scenario::Scenario;
 use loopctl_lang::language::{Recording, ScenarioFile, Script};
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::scripted_case;
 use loopctl_lang::syntax::MAX_BYTES;
 use loopctl_lang::syntax::document::{Document, DocumentKind, read_as};
@@ -328,7 +329,7 @@ fn parsed(text: &str) -> Result<Value, UnusableFile> {
     let no_json = |error: serde_json::Error| {
         UnusableFile::new(format!("it is no JSON from line {}, column {} on", error.line(), error.column()))
     };
-    serde_json::from_str(text).map_err(no_json)
+    json_text::read(text).map_err(no_json)
 }
 
 fn text_of(path: &Path) -> Result<String, UnusableFile> {

@@ -24,6 +24,8 @@ pub enum RelaxedFaultKind {
     Surrogate,
     /// A control character inside a quoted text.
     Control,
+    /// A number with more digits than this build holds.
+    Inexact,
     /// A number that JSON does not have.
     Number,
     /// A word that is no value.
@@ -68,6 +70,7 @@ impl RelaxedFaultKind {
             Self::Escape => "a string has a backslash that JSON does not know; write \\\\ for a backslash",
             Self::Surrogate => "a string has half of a \\u surrogate pair",
             Self::Control => "a string has a raw control character; write it as \\u00XX",
+            Self::Inexact => "a number has more digits than can be held exactly; write it as a string",
             Self::Number => "a number is not written as JSON writes numbers",
             Self::Word => "a word stands where a value is expected; put text in double quotes",
             Self::Key => "a key in double quotes is expected",

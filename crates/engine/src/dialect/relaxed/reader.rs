@@ -170,6 +170,7 @@ impl<'a> RelaxedReader<'a> {
                 self.open_number = self.at == self.text.len();
                 Ok(Value::Number(number))
             }
+            None if number::is_inexact(word) => Err(self.fault(RelaxedFaultKind::Inexact)),
             None if word.len() == self.rest().len() => Err(self.fault(RelaxedFaultKind::CutOff)),
             None => Err(self.fault(RelaxedFaultKind::Number)),
         }

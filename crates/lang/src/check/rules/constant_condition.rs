@@ -12,6 +12,7 @@ use crate::check::{Rule, Subject};
 use crate::compile::Effort;
 use crate::compile::steps::{JsonTypes, KnownValue, listed};
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::policy::json_text;
 use crate::program::canonical::is_same;
 use crate::program::reference::as_path;
 use crate::syntax::quoted;
@@ -110,7 +111,7 @@ fn named_inputs(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>) -
         _ => return None,
     };
     // A number in quotes is no number.
-    let number = literal.as_str().and_then(|text| serde_json::from_str::<serde_json::Number>(text).ok());
+    let number = literal.as_str().and_then(|text| json_text::read::<serde_json::Number>(text).ok());
     let number = number.map(Value::Number);
     let fits = |value: &Value| known.as_ref().is_none_or(|known| known.excludes(value).is_none());
     let literal = match number.filter(|number| !fits(literal) && fits(number)) {

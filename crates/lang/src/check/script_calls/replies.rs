@@ -7,6 +7,7 @@ use super::lists;
 use crate::check::Cursor;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::Dialect;
+use crate::policy::json_text;
 use crate::program::builtin::COMPLETE;
 use crate::program::{LoopProgram, Program};
 use crate::syntax::document::Document;
@@ -104,7 +105,7 @@ fn too_many_calls(document: &Document, reply: &Value, at: &str, own: &[&LoopProg
 /// What the `answer_schema` of each loop has against an answer.
 fn unfit(document: &Document, answer: &Value, pointer: &str, own: &[&LoopProgram]) -> Vec<Diagnostic> {
     // A text may be the JSON that is asked for.
-    let read = answer.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let read = answer.as_str().and_then(|text| json_text::read::<Value>(text).ok());
     let faults = own.iter().map(|program| {
         let schema = program.answer.as_ref()?;
         let as_text = read.as_ref().map(|read| schema.faults(read));

@@ -8,6 +8,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use super::Redaction;
+use crate::policy::json_text;
 
 /// The longest name that is checked, in bytes.
 pub(super) const MAX_NAME: usize = 128;
@@ -142,7 +143,7 @@ impl MemberValue {
                 let length = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | '}' | ']' | '"' | '\\'));
                 let word = rest.get(..length.unwrap_or(rest.len())).unwrap_or_default();
                 // Anything else is prose, or the beginning of a word that is not passed on yet.
-                (length, serde_json::from_str(word).ok()?)
+                (length, json_text::unchecked(word).ok()?)
             }
         };
         Some(Self { range: start..start + length.unwrap_or(rest.len()), kind, is_whole: length.is_some() })

@@ -15,6 +15,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use crate::policy::json_text;
 use crate::policy::secret_names as names;
 
 /// The text that replaces a hidden value.
@@ -113,7 +114,7 @@ impl Redaction {
     fn string<'a>(&self, text: &'a str, layer: usize) -> Cow<'a, str> {
         if layer < MAX_JSON_LAYERS
             && text.trim_start().starts_with(['{', '[', '"'])
-            && let Ok(inner) = serde_json::from_str::<Value>(text)
+            && let Ok(inner) = json_text::unchecked(text)
         {
             let shown = self.walk(&inner, 0, layer + 1);
             // A text without secrets keeps its spelling.

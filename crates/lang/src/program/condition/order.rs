@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::{ConditionFault, ConditionOperand, OperandValue, cut};
+use crate::policy::json_text;
 use crate::policy::redact::Redaction;
-use crate::program::exact_text::{number_of, time_of};
+use crate::program::exact_text::{decimal_of, time_of};
 use crate::program::reference::{Field, Scope};
 use crate::program::time_span::TimeSpan;
 use crate::program::value_kind::value_kind;
@@ -53,10 +54,8 @@ impl OrderRules<'_> {
     fn read(&self, value: &Value) -> Option<OrderedValue> {
         match value {
             Value::Number(number) => Decimal::read(&number.to_string()).map(OrderedValue::Number),
-            Value::String(text) => match number_of(text) {
-                Some(number) => Decimal::read(&number.to_string()).map(OrderedValue::Number),
-                None => time_of(text, &self.zone()).map(OrderedValue::Time),
-            },
+            Value::String(text) if json_text::is_number(text) => decimal_of(text).map(OrderedValue::Number),
+            Value::String(text) => time_of(text, &self.zone()).map(OrderedValue::Time),
             _ => None,
         }
     }
@@ -139,7 +138,9 @@ impl OrderRules<'_> {
 fn older_number(operand: &ConditionOperand, operator: &str, value: &Value) -> Result<Decimal, ConditionFault> {
     let digits = match value {
         Value::Number(number) => Some(number.to_string()),
-        Value::String(text) => serde_json::from_str::<Number>(text).ok().map(|number| number.to_string()),
+        Value::String(text) => Some(text.trim_matches([' ', '\t', '\n', '\r']))
+            .filter(|text| json_text::is_number(text))
+            .map(str::to_owned),
         _ => None,
     };
     let wrong =

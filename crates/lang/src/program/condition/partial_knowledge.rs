@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::order::MomentOperand;
 use super::{CompiledCondition, ConditionOperand, ConditionTest, OperandValue};
 use crate::program::canonical::spelling;
-use crate::program::exact_text::number_of;
+use crate::program::exact_text::decimal_of;
 use crate::program::reference::Field;
 use crate::syntax::decimal::Decimal;
 
@@ -99,12 +99,11 @@ fn together(parts: &[ConditionTest], known: KnownValues<'_>, decides: bool) -> O
 
 /// A number, or a text that is one, as an order compares it.
 fn number(value: &Value) -> Option<Decimal> {
-    let digits = match value {
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => number_of(text)?.to_string(),
-        _ => return None,
-    };
-    Decimal::read(&digits)
+    match value {
+        Value::Number(number) => Decimal::read(&number.to_string()),
+        Value::String(text) => decimal_of(text),
+        _ => None,
+    }
 }
 
 impl ConditionOperand {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::FileFault;
 use crate::diagnostic::nearest;
 use crate::language::document_file::{ColumnType, DecimalMark, EmptyValue, TableForm};
+use crate::policy::json_text;
 use crate::program::exact_text::{boolean_of, date_of, number_of, time_of};
 use crate::syntax::decimal::Decimal;
 use crate::syntax::quoted;
@@ -73,7 +74,7 @@ impl CellTypes {
             ColumnType::Date | ColumnType::Time => None,
             ColumnType::Boolean => boolean_of(&field).map(Value::Bool),
             ColumnType::Integer => number_of(&field)
-                .filter(|number| Decimal::read(number.as_str()).is_some_and(|number| number.is_whole()))
+                .filter(|number| Decimal::read(&json_text::digits(number)).is_some_and(|number| number.is_whole()))
                 .map(Value::Number),
             ColumnType::Number => match self.decimal {
                 DecimalMark::Point => number_of(&field),
@@ -119,6 +120,7 @@ mod tests {
         Ok(value.whole().to_string())
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn values_are_exactly_what_their_columns_say() {
         let text = "id,amount,paid,due,at,note\n7,\"1250,50\",true,2026-12-31,2026-12-31T10:00:00+01:00, x \n-1,3,false,2024-02-29,2024-02-29t00:00:00z,\n";

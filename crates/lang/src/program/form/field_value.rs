@@ -9,6 +9,7 @@ use serde_json::{Number, Value, json};
 use super::{AskedField, MAX_LONG_TEXT_CHARS, MAX_TEXT_CHARS, plain, shown};
 use crate::diagnostic::nearest;
 use crate::language::form::FieldType;
+use crate::policy::json_text;
 use crate::syntax::decimal::Decimal;
 
 /// The pattern of a text of one line.
@@ -80,7 +81,7 @@ pub(super) fn order(kind: FieldType, value: &Value, bound: &Value) -> Option<Ord
 }
 
 fn decimal(value: &Value) -> Option<Decimal> {
-    Decimal::read(value.as_number()?.as_str())
+    Decimal::read(&json_text::digits(value.as_number()?))
 }
 
 /// A number, or a text that is exactly one, without blanks.
@@ -89,7 +90,7 @@ fn written_number(given: &Value) -> Option<Number> {
         Value::Number(number) => Some(number.clone()),
         // Other texts may be read as a number too: an object with the key of `serde_json` that holds one.
         Value::String(text) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
-            serde_json::from_str(text).ok().filter(|_| !text.contains(char::is_whitespace))
+            json_text::read(text).ok().filter(|_| !text.contains(char::is_whitespace))
         }
         _ => None,
     }
@@ -98,7 +99,7 @@ fn written_number(given: &Value) -> Option<Number> {
 fn number(given: &Value) -> Result<Value, String> {
     let number = written_number(given).ok_or_else(|| no("number", "digits with a point: 12.50", given))?;
     let size = number.as_f64().filter(|size| size.is_finite());
-    let is_zero = Decimal::read(number.as_str()).is_some_and(|number| number.length() == 0);
+    let is_zero = Decimal::read(&json_text::digits(&number)).is_some_and(|number| number.length() == 0);
     match size {
         Some(size) if is_zero || size != 0.0 => Ok(Value::Number(number)),
         _ => Err("is beyond what a number can be here".to_owned()),
@@ -107,9 +108,10 @@ fn number(given: &Value) -> Result<Value, String> {
 
 /// A number of a program that has nothing behind its point: `100.0` is 100.
 fn whole(given: &Value) -> Option<Number> {
-    let (whole, rest) = given.as_number()?.as_str().split_once('.')?;
+    let digits = json_text::digits(given.as_number()?);
+    let (whole, rest) = digits.split_once('.')?;
     let has_nothing = !rest.is_empty() && rest.bytes().all(|byte| byte == b'0');
-    serde_json::from_str(whole).ok().filter(|_| has_nothing)
+    json_text::read(whole).ok().filter(|_| has_nothing)
 }
 
 fn integer(given: &Value) -> Result<Value, String> {
@@ -118,7 +120,7 @@ fn integer(given: &Value) -> Result<Value, String> {
     if number.is_i64() || number.is_u64() {
         return Ok(Value::Number(number));
     }
-    let is_long = number.as_str().bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let is_long = json_text::digits(&number).bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     Err(if is_long {
         "is beyond what a whole number can be here".to_owned()
     } else {

@@ -48,6 +48,7 @@ fn each_type_takes_its_values_and_texts_that_are_exactly_such_values() {
     }
 }
 
+#[cfg(feature = "exact-numbers")]
 #[test]
 fn nothing_is_rounded_or_guessed() {
     let refused: &[(&str, Value)] = &[
@@ -102,6 +103,7 @@ fn nothing_is_rounded_or_guessed() {
     }
 }
 
+#[cfg(feature = "exact-numbers")]
 #[test]
 fn bounds_are_compared_by_their_digits_days_and_seconds() {
     let bounded = |kind: &str, min: Value, max: Value| {

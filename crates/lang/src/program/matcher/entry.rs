@@ -4,8 +4,9 @@ use jiff::civil::{Date, date};
 use serde_json::{Map, Value};
 
 use super::settings::MatchSettings;
+use crate::policy::json_text;
 use crate::program::canonical;
-use crate::program::exact_text::{date_of, number_of};
+use crate::program::exact_text::{date_of, decimal_of};
 use crate::syntax::decimal::{Decimal, MAX_UNIT_DIGITS};
 
 /// The field of an amount.
@@ -124,8 +125,8 @@ fn lone_date(members: &Map<String, Value>) -> Option<&Value> {
 /// An amount: a number, or a text that is a JSON number.
 fn amount(value: &Value) -> Option<Decimal> {
     match value {
-        Value::Number(number) => Decimal::read(number.as_str()),
-        Value::String(text) => Decimal::read(number_of(text)?.as_str()),
+        Value::Number(number) => Decimal::read(&json_text::digits(number)),
+        Value::String(text) => decimal_of(text),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ use super::message::shorten;
 use super::plan::TYPES;
 use super::vocabulary::{Holds, keyword_named};
 use crate::diagnostic::nearest;
+use crate::policy::json_text;
 use crate::program::reference::escape_pointer;
 
 /// The most parts of a schema that a reference is compared with.
@@ -158,9 +159,7 @@ fn of_keyword(keyword: &str, value: &Value) -> Option<Advice> {
         Some(Advice { help: "take the quotes away".to_owned(), fix: Some(fix) })
     };
     match (holds, value) {
-        (Holds::Bound | Holds::Count, Value::String(text)) if text.parse::<serde_json::Number>().is_ok() => {
-            unquoted(text)
-        }
+        (Holds::Bound | Holds::Count, Value::String(text)) if json_text::is_number(text) => unquoted(text),
         (Holds::Flag | Holds::Schema, Value::String(text)) if matches!(text.as_str(), "true" | "false") => {
             unquoted(text)
         }

@@ -10,6 +10,7 @@ use super::evaluated_parts;
 use super::pattern::{Match, Pattern};
 use super::plan::{Asks, Choices, Demand, Id, Plan, PropertyRules, SchemaPart, SchemaRule, Sized};
 use super::work::{StepBudget, TooMuch, count, parts_of};
+use crate::policy::json_text;
 use crate::program::canonical;
 use crate::syntax::decimal::Decimal;
 
@@ -287,14 +288,16 @@ impl<'p> Judge<'p> {
                 is_choice(choices, value)
             }
             (SchemaRule::Bound { limit, below, exclusive }, Value::Number(number)) => {
-                self.work.spend_bytes(number.as_str().len())?;
-                let order = Decimal::read(number.as_str()).map(|number| number.compare(limit));
+                let digits = json_text::digits(number);
+                self.work.spend_bytes(digits.len())?;
+                let order = Decimal::read(&digits).map(|number| number.compare(limit));
                 order.is_some_and(|order| if order.is_eq() { !*exclusive } else { order.is_lt() == *below })
             }
             (SchemaRule::MultipleOf(unit), Value::Number(number)) => {
-                let lengths = count(number.as_str().len()).saturating_mul(count(unit.length()));
+                let digits = json_text::digits(number);
+                let lengths = count(digits.len()).saturating_mul(count(unit.length()));
                 self.work.spend(1 + lengths / 64)?;
-                Decimal::read(number.as_str()).is_some_and(|number| number.is_multiple_of(unit))
+                Decimal::read(&digits).is_some_and(|number| number.is_multiple_of(unit))
             }
             (SchemaRule::Size { of, limit, most }, _) => match size(value, *of, &mut self.work)? {
                 Some(size) if *most => size <= *limit,
@@ -346,9 +349,9 @@ fn type_of(value: &Value, written_integers: bool) -> u8 {
         Value::Object(_) => 1 << 5,
         Value::String(_) => 1 << 6,
         Value::Number(number) => {
-            let digits = number.as_str();
+            let digits = json_text::digits(number);
             let whole = !digits.contains(['.', 'e', 'E'])
-                || (!written_integers && Decimal::read(digits).is_some_and(|number| number.is_whole()));
+                || (!written_integers && Decimal::read(&digits).is_some_and(|number| number.is_whole()));
             if whole { INTEGER | NUMBER } else { NUMBER }
         }
     }

@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::policy::json_text;
+
 const TYPES: [&str; 7] = ["string", "object", "integer", "number", "boolean", "array", "null"];
 /// The most digits of a number that is no matter of precision.
 const MAX_DIGITS: usize = 15;
@@ -67,7 +69,7 @@ fn is_plain_scalar(value: &Value) -> bool {
 
 fn is_plain_number(value: &Value) -> bool {
     let Value::Number(number) = value else { return false };
-    let digits = number.as_str();
+    let digits = json_text::digits(number);
     digits.len() <= MAX_DIGITS && !digits.contains(['e', 'E'])
 }
 

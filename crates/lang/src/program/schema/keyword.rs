@@ -9,6 +9,7 @@ use super::SchemaFault;
 use super::lowering::{Lowering, Task};
 use super::plan::{Choices, Demand, Id, PropertyRules, Ruled, SchemaRule, Sized, TYPES};
 use super::schema_faults;
+use crate::policy::json_text;
 use crate::program::canonical;
 use crate::program::reference::escape_pointer;
 use crate::syntax::decimal::Decimal;
@@ -340,7 +341,7 @@ fn names(value: &Value) -> Option<Box<[Box<str>]>> {
 
 fn decimal(value: &Value) -> Option<Decimal> {
     match value {
-        Value::Number(number) => Decimal::read(number.as_str()),
+        Value::Number(number) => Decimal::read(&json_text::digits(number)),
         _ => None,
     }
 }

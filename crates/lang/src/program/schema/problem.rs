@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Reported};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::plan::Id;
 
@@ -103,7 +103,7 @@ fn kind(reported: &Reported) -> ProblemKind {
         Reported::Maximum { limit } => ProblemKind::Limit("at most", limit.clone()),
         Reported::ExclusiveMinimum { limit } => ProblemKind::Limit("more than", limit.clone()),
         Reported::ExclusiveMaximum { limit } => ProblemKind::Limit("less than", limit.clone()),
-        Reported::MultipleOf { multiple_of } => ProblemKind::MultipleOf(multiple_of.clone()),
+        Reported::MultipleOf { multiple_of } => ProblemKind::MultipleOf(json!(multiple_of)),
         Reported::MinLength { limit } => size(false, *limit, "character"),
         Reported::MaxLength { limit } => size(true, *limit, "character"),
         Reported::MinItems { limit } => size(false, *limit, "item"),

@@ -9,6 +9,7 @@ use super::SchemaFault;
 use super::message;
 use super::pattern;
 use super::problem::ValueProblem;
+use crate::policy::json_text;
 use crate::program::reference::escape_pointer;
 
 /// Why it does not match the schema of its draft: a bounded number of faults, one at a place.
@@ -150,7 +151,8 @@ pub(super) fn immense_numbers(part: &Value, path: &str) -> Vec<SchemaFault> {
     }
     match part {
         Value::Number(number) => {
-            let message = format!("{} has an exponent too big to be worked with", message::shorten(number.as_str()));
+            let message =
+                format!("{} has an exponent too big to be worked with", message::shorten(&json_text::digits(number)));
             vec![SchemaFault::new(path, message)]
         }
         Value::Array(items) => {
@@ -171,7 +173,8 @@ const MAX_EXPONENT_DIGITS: usize = 6;
 pub(super) fn has_immense(part: &Value) -> bool {
     match part {
         Value::Number(number) => {
-            let exponent = number.as_str().split(['e', 'E']).nth(1).unwrap_or_default();
+            let digits = json_text::digits(number);
+            let exponent = digits.split(['e', 'E']).nth(1).unwrap_or_default();
             exponent.trim_start_matches(['+', '-']).trim_start_matches('0').len() >= MAX_EXPONENT_DIGITS
         }
         Value::Array(items) => items.iter().any(has_immense),

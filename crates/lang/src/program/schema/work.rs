@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::policy::json_text;
+
 /// The steps that every comparison may take. A step is a part of a schema that is compared with a part of a
 /// value, or some sixteen bytes that are looked at: some tens of nanoseconds.
 const BASE_STEPS: u64 = 4_000_000;
@@ -85,7 +87,7 @@ pub(super) fn count(length: usize) -> u64 {
 pub(super) fn parts_of(value: &Value) -> u64 {
     match value {
         Value::String(text) => 1 + count(text.len()) / 16,
-        Value::Number(number) => 1 + count(number.as_str().len()) / 16,
+        Value::Number(number) => 1 + count(json_text::digits(number).len()) / 16,
         Value::Array(items) => 1 + items.iter().map(parts_of).sum::<u64>(),
         Value::Object(members) => {
             1 + members.iter().map(|(key, member)| 1 + count(key.len()) / 16 + parts_of(member)).sum::<u64>()

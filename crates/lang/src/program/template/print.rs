@@ -6,6 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::{MAX_RENDERED_BYTES, ValueEscape};
+use crate::policy::json_text;
 use crate::program::scope::Unresolved;
 
 /// All but RFC 3986's unreserved characters.
@@ -46,7 +47,7 @@ impl Text {
             Value::Null => Ok(()),
             Value::Bool(true) => self.escaped("true"),
             Value::Bool(false) => self.escaped("false"),
-            Value::Number(number) => self.escaped(number.as_str()),
+            Value::Number(number) => self.escaped(&json_text::digits(number)),
             Value::String(text) => self.escaped(text),
             Value::Array(_) | Value::Object(_) => {
                 if !within_depth(value, 256) {

@@ -8,6 +8,7 @@ use serde_json::{Number, Value};
 use super::ValueEscape;
 use super::node::{Base, Expr, Route, TemplateNode};
 use super::print::Text;
+use crate::policy::json_text;
 use crate::program::scope::{Scope, Unresolved, absent};
 use crate::program::value_kind::value_kind;
 
@@ -258,8 +259,7 @@ fn is_truthy(value: &Value) -> bool {
         Value::Null => false,
         Value::Bool(value) => *value,
         // A digit other than 0 before the exponent, however large or small the number is.
-        Value::Number(number) => number
-            .as_str()
+        Value::Number(number) => json_text::digits(number)
             .bytes()
             .take_while(|byte| !matches!(byte, b'e' | b'E'))
             .any(|byte| matches!(byte, b'1'..=b'9')),

@@ -7,6 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::flat;
+use crate::policy::json_text;
 
 /// How deep objects may be nested in strict mode.
 const MAX_LEVELS: usize = 10;
@@ -97,7 +98,7 @@ impl StrictTurn {
 
     /// A reply without the `null`s that strict mode puts in the place of absent members; none when it has none.
     pub fn without_nulls(&self, reply: &str) -> Option<String> {
-        let mut turn: Value = serde_json::from_str(reply).ok()?;
+        let mut turn: Value = json_text::read(reply).ok()?;
         if let Some(shape) = &self.answer {
             return drop_nulls(&mut turn, shape).then(|| turn.to_string());
         }

@@ -6,6 +6,7 @@ use super::document_schemas::description;
 use super::form::SchemaForm;
 use super::{Walker, listed};
 use crate::diagnostic::{Diagnostic, codes, is_lone};
+use crate::policy::json_text;
 use crate::syntax::decimal::Decimal;
 use crate::syntax::foreign_words;
 use crate::syntax::{Node, NodeKind, quoted, token};
@@ -138,7 +139,7 @@ impl Walker<'_> {
 
     fn meant_without_quotes(&self, types: &[&str], text: &str) -> bool {
         let takes = |name: &str| types.contains(&name);
-        let number = text.parse::<Number>().is_ok() && text.trim() == text;
+        let number = json_text::is_number(text);
         (takes("boolean") && matches!(text, "true" | "false"))
             || (takes("number") && number)
             || (takes("integer") && number && is_whole(text))

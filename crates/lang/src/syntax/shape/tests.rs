@@ -125,6 +125,7 @@ fn wrong_words_are_reported_with_those_that_are_known() {
     );
 }
 
+#[cfg(feature = "exact-numbers")]
 #[test]
 fn numbers_out_of_bounds_are_reported_with_the_bounds() {
     one(", \"max_iterations\": 0", "4:21 L014 `max_iterations` must be from 1 to 1000; 0 was given", None);

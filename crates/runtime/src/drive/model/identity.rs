@@ -16,6 +16,7 @@ use super::http::HttpClients;
 use crate::drive::clock;
 use crate::drive::secret::Vault;
 use loopctl_lang::policy::aws_host::is_region;
+use loopctl_lang::policy::json_text;
 
 /// How long before their end credentials are asked for again.
 const EARLIER_MS: i64 = 300_000;
@@ -352,7 +353,7 @@ impl AwsIdentity {
     }
 
     fn of_json(&self, answer: &str) -> Result<AwsCredentials, String> {
-        let answer: Value = serde_json::from_str(answer).map_err(|_| "the answer is not JSON".to_owned())?;
+        let answer: Value = json_text::read(answer).map_err(|_| "the answer is not JSON".to_owned())?;
         let field = |name: &str| Some(answer.get(name)?.as_str()?.to_owned());
         self.given(field("AccessKeyId"), field("SecretAccessKey"), field("Token"), field("Expiration"))
     }
@@ -456,7 +457,7 @@ fn element(xml: &str, name: &str) -> Option<String> {
 
 /// The code of an error in an answer, as a text in brackets.
 fn code(answer: &str) -> String {
-    let json: Value = serde_json::from_str(answer).unwrap_or_default();
+    let json: Value = json_text::read(answer).unwrap_or_default();
     let code = ["code", "Code"].iter().find_map(|name| Some(json.get(name)?.as_str()?.to_owned()));
     let code = code.or_else(|| element(answer, "Code")).unwrap_or_default();
     let is_word = !code.is_empty() && code.len() <= 60 && code.bytes().all(|byte| byte.is_ascii_alphanumeric());

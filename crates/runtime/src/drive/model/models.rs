@@ -27,6 +27,7 @@ use loopctl_lang::diagnostic::nearest;
 use loopctl_lang::language::project::{self, Provider};
 use loopctl_lang::language::{ModelAuth, Project, SecretSource};
 use loopctl_lang::policy::aws_host::{BEDROCK, BedrockHost};
+use loopctl_lang::policy::json_text;
 use loopctl_lang::policy::provider::{ProviderServer, wants_signatures};
 
 /// The maximum number of models that are kept to be asked again.
@@ -344,7 +345,7 @@ impl Models {
         let wrong = |why: String| format!("the script {file:?} of the model {name:?} can't be used: {why}");
         let path = in_project(&self.root, file).map_err(|why| wrong(why.to_owned()))?;
         let text = guarded_read::text(&path, MAX_SCRIPT).map_err(|unread| wrong(unread.reason(MAX_SCRIPT)))?;
-        let document = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let document = json_text::read(&text).map_err(|error| wrong(error.to_string()))?;
         Ok(Arc::new(ScriptPlayer::new(document)))
     }
 }

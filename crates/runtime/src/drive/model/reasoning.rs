@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::surrogate_halves;
 use loopctl_engine::conversation::{Message, Native, Role};
 use loopctl_engine::event::Reasoning;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::policy::reasoning::MAX_TEXT;
 
 /// Before the reply's text.
@@ -174,7 +175,7 @@ pub(super) const ANY_REASONING: &str = "The reasoning of this turn is not known.
 
 /// Whether JSON is a text with something in it.
 pub(super) fn is_text(json: &str) -> bool {
-    serde_json::from_str::<Cow<'_, str>>(json).is_ok_and(|text| !text.trim().is_empty())
+    json_text::read::<Cow<'_, str>>(json).is_ok_and(|text| !text.trim().is_empty())
 }
 
 /// Whether a message is a turn of the model without reasoning that could go back to the model of this origin.
@@ -233,5 +234,5 @@ pub(super) fn without_foreign_calls(origin: &str, messages: &[Message]) -> Vec<M
 pub(super) fn returned(origin: &str, message: &Message) -> Vec<SealedPart> {
     let reasoning = message.reasoning().filter(|reasoning| reasoning.origin == origin);
     // A journal that someone changed may hold anything: what can't be read is not sent.
-    reasoning.and_then(|reasoning| serde_json::from_str(&reasoning.sealed).ok()).unwrap_or_default()
+    reasoning.and_then(|reasoning| json_text::read(&reasoning.sealed).ok()).unwrap_or_default()
 }

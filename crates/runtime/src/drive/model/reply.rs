@@ -15,6 +15,7 @@ use super::surrogate_halves::{self, HalfJoiner};
 use super::usage_fields::CountedTokens;
 use loopctl_engine::event::{Finish, ModelFaultCode, Reasoning, SaidCall, Tokens};
 use loopctl_lang::policy::characters::is_hidden;
+use loopctl_lang::policy::json_text;
 
 /// The reply of a model to one attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -497,7 +498,7 @@ fn is_another_call(call: &SaidCall, piece: &SaidCall, has_index: bool) -> bool {
 
 /// Whether a text is the JSON of an object.
 fn is_object(text: &str) -> bool {
-    text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    text.starts_with('{') && json_text::read::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// What has come of a reply that is under way.

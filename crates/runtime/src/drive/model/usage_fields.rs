@@ -4,6 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use loopctl_engine::event::Tokens;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::policy::window::BELIEVED;
 
 /// What a provider counted, as far as it says so.
@@ -97,7 +98,7 @@ pub(super) struct UsageFields(Value);
 
 impl UsageFields {
     pub(super) fn read(usage: Option<&RawValue>) -> Self {
-        Self(usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default())
+        Self(usage.and_then(|usage| json_text::read(usage.get()).ok()).unwrap_or_default())
     }
 
     /// The first count at these JSON pointers that one reply may have. Some servers write numbers with a fraction.

@@ -10,6 +10,7 @@ use super::MAX_FILE;
 use crate::drive::clock;
 use crate::drive::future::BoxFuture;
 use loopctl_lang::language::SecretCommand;
+use loopctl_lang::policy::json_text;
 
 /// How long a secret is used when neither the project nor the program says it.
 const DEFAULT_TIME: Duration = Duration::from_secs(300);
@@ -109,7 +110,7 @@ impl PrintedSecret {
         }
         let text = String::from_utf8(printed).map_err(|_| "what it printed is not UTF-8")?;
         let text = text.trim();
-        let (text, expires_in) = match serde_json::from_str(text) {
+        let (text, expires_in) = match json_text::read(text) {
             Ok(Value::Object(fields)) => {
                 let Some(Value::String(token)) = fields.get("access_token") else {
                     return Err("it printed JSON without a text `access_token`: let it print the secret alone");
@@ -143,7 +144,7 @@ pub(super) fn source_of(command: &SecretCommand) -> String {
 
 /// The program of such a name, for a label.
 pub(super) fn label_of(source: &str) -> Option<String> {
-    let words: Vec<String> = serde_json::from_str(source.strip_prefix("command:")?).ok()?;
+    let words: Vec<String> = json_text::read(source.strip_prefix("command:")?).ok()?;
     Some(format!("of {}", words.first()?))
 }
 

@@ -18,6 +18,7 @@ use crate::drive::stage::{CallFaultEffect, GivenCall, Stage};
 use loopctl_engine::event::ToolResult;
 use loopctl_lang::language::recording::FailedCall;
 use loopctl_lang::language::scenario::ToolFailure;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::{Tool, ToolKind};
 
 /// The class of the failure of a call that nothing answers for.
@@ -91,7 +92,7 @@ async fn replay(given: GivenCall) -> RawOutcome {
             let FailedCall { class, detail, answer } = failed.unwrap_or_default();
             let transient = (!is_last).then(Transient::default);
             let answer =
-                (!answer.is_empty()).then(|| Box::new(serde_json::from_str(&answer).unwrap_or(Value::String(answer))));
+                (!answer.is_empty()).then(|| Box::new(json_text::read(&answer).unwrap_or(Value::String(answer))));
             Err(RawFault { answer, transient, ..RawFault::from(fault(class, detail)) })
         }
     };

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::charset::{self, NoText};
 use loopctl_engine::event::ToolFault;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::file_value;
 
 /// The most characters of a fault's detail that are kept.
@@ -50,6 +51,9 @@ pub(super) fn value(bytes: &[u8], content_type: Option<&str>) -> Result<Value, T
         }
     };
     let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
+    if let Some(error) = json_text::refusal(&text).filter(|_| is_read(&text, content_type)) {
+        return Ok(Value::String(format!("[kept as text: {error}]\n{text}")));
+    }
     if let Some(value) = read_json(&text, content_type) {
         let why = match (file_value::reserved_key(&text), file_value::key_twice(&text, &value)) {
             (Some(key), _) => file_value::reserved(&key),
@@ -71,10 +75,22 @@ pub(super) fn unclear_json(text: &str, value: &Value) -> Option<String> {
     Some(format!("has the key {key:?} twice in an object, and JSON keeps one: select it as text"))
 }
 
+/// The number of a database, by its digits. `damaged`: what is said of digits that are no number.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) fn exact_number(digits: &str, damaged: fn() -> String) -> Result<Value, String> {
+    if json_text::is_number(digits) && !json_text::is_exact(digits) {
+        return Err(format!("holds a number that can't be taken: {}", json_text::INEXACT));
+    }
+    json_text::number(digits).map(Value::Number).ok_or_else(damaged)
+}
+
 /// The JSON of a text: when the type says so or when it is one object or array.
 pub(super) fn read_json(text: &str, content_type: Option<&str>) -> Option<Value> {
-    let looks = text.trim_start().starts_with(['{', '[']);
-    (looks || content_type.is_some_and(is_json)).then(|| serde_json::from_str(text).ok())?
+    is_read(text, content_type).then(|| json_text::read(text).ok())?
+}
+
+fn is_read(text: &str, content_type: Option<&str>) -> bool {
+    text.trim_start().starts_with(['{', '[']) || content_type.is_some_and(is_json)
 }
 
 /// The beginning of a fault's detail, or of a server's answer: at most 2,000 characters, and the number of characters that were cut.

@@ -28,6 +28,7 @@ use crate::journal::{
     RunFilter, RunHead, RunSummary, StoreError, Ticket, search_text,
 };
 use loopctl_engine::outcome::Status;
+use loopctl_lang::policy::json_text;
 
 type Question = Box<dyn FnOnce(Result<&Connection, StoreError>) + Send>;
 
@@ -158,7 +159,7 @@ pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<
     let mut memory = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let (key, text): (String, String) = (row.get(0)?, row.get(1)?);
-        let value = serde_json::from_str(&text).map_err(|error| {
+        let value = json_text::read(&text).map_err(|error| {
             StoreError::Corrupt(format!("what session {session} remembers as {key} can't be read: {error}"))
         })?;
         memory.insert(key, value);

@@ -98,6 +98,7 @@ proptest! {
         }
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn what_serde_prints_is_read_back_as_it_was(thought in any::<String>(), name in "[^ ]\\PC{0,20}", input in any_object()) {
         prop_assume!(!name.trim().is_empty() && !thought.trim().is_empty());
@@ -111,6 +112,7 @@ proptest! {
         }
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn fences_prose_and_thinking_around_a_reply_change_nothing(
         input in any_object(), before in "[a-zA-Z .,!?\n]{0,40}", behind in "[a-nA-N .!?\n]{0,40}", hidden in any_object(),
@@ -124,6 +126,7 @@ proptest! {
         prop_assert_eq!(&read(&format!("<think>{hidden}</think>\n{before}\n{reply}")), &plain);
     }
 
+    #[cfg(feature = "exact-numbers")]
     #[test]
     fn a_cut_reply_never_calls_anything_but_what_was_meant(input in any_object(), cut in any::<prop::sample::Index>()) {
         let reply = json!({ "thought": "t", "action": "a", "action_input": input }).to_string();

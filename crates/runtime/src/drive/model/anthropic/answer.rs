@@ -11,6 +11,7 @@ use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::drive::model::usage_fields::{CountedTokens, UsageFields};
 use loopctl_engine::event::SaidCall;
 use loopctl_engine::json::from_bytes;
+use loopctl_lang::policy::json_text;
 
 /// Anthropic's words; those of chat completions come from gateways. Not in it are `pause_turn` and `compaction`: the
 /// model has not ended its turn.
@@ -130,7 +131,7 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     }
     let mut blocks = answer.content.ok_or(UnreadableReply::Missing("content"))?.into_iter().peekable();
     while let Some(raw) = blocks.next() {
-        let block: AnthropicBlock<'_> = serde_json::from_str(raw.get())?;
+        let block: AnthropicBlock<'_> = json_text::read(raw.get())?;
         match block.kind.as_deref() {
             Some("text") => whole.add(block.text.as_deref().unwrap_or_default()),
             Some("tool_use") => {
@@ -187,7 +188,7 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
 
 fn block_start(pieces: &mut StreamedReply, index: Option<u64>, raw: Option<&RawValue>) -> Result<(), UnreadableReply> {
     let Some(raw) = raw else { return Ok(()) };
-    let block: AnthropicBlock<'_> = serde_json::from_str(raw.get())?;
+    let block: AnthropicBlock<'_> = json_text::read(raw.get())?;
     if block.kind.as_deref() == Some("tool_use") {
         let mut call = block.call();
         // An empty input is a place for the pieces that follow.
@@ -204,7 +205,7 @@ fn block_start(pieces: &mut StreamedReply, index: Option<u64>, raw: Option<&RawV
     } else if block.is_thinking() {
         pieces.reasoning.end_paragraph();
         let place = pieces.place();
-        let mut members: Map<String, Value> = serde_json::from_str(raw.get())?;
+        let mut members: Map<String, Value> = json_text::read(raw.get())?;
         // Empty until its piece comes; a block that is cut off has none.
         members.retain(|member, value| member != "signature" || value.as_str() != Some(""));
         *pieces.reasoning.growing(index.unwrap_or(0), place) = members;
@@ -236,7 +237,7 @@ fn block_delta(pieces: &mut StreamedReply, index: Option<u64>, mut delta: Anthro
 
 /// Takes in why the model stopped. `details`: of a refusal, `{"type": "refusal", "category": "cyber", "explanation": ...}`.
 fn stop(reply: &mut StreamedReply, word: Option<&str>, details: Option<&RawValue>) {
-    let details = details.and_then(|details| serde_json::from_str::<Value>(details.get()).ok()).unwrap_or_default();
+    let details = details.and_then(|details| json_text::read::<Value>(details.get()).ok()).unwrap_or_default();
     reply.refusal.add_value(details.get("category"));
     reply.refusal.add_value(details.get("explanation"));
     if let Some(word) = word {

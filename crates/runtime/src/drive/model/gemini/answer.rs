@@ -10,6 +10,7 @@ use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::drive::model::usage_fields::{CountedTokens, UsageFields};
 use loopctl_engine::event::SaidCall;
 use loopctl_engine::json::from_bytes;
+use loopctl_lang::policy::json_text;
 
 /// Gemini's words. Not in it are `OTHER`, and those of what the model could not write as a call or a reply
 /// (`MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `TOO_MANY_TOOL_CALLS`, `MISSING_THOUGHT_SIGNATURE`,
@@ -162,7 +163,7 @@ fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8], is_whole: bool) -> 
 
 /// Adds the categories for which something was blocked.
 fn add_ratings(reply: &mut StreamedReply, ratings: Option<&RawValue>) {
-    if let Some(ratings) = ratings.and_then(|ratings| serde_json::from_str(ratings.get()).ok()) {
+    if let Some(ratings) = ratings.and_then(|ratings| json_text::read(ratings.get()).ok()) {
         reply.refusal.add_fired(&ratings);
     }
 }

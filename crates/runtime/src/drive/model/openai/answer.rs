@@ -13,6 +13,7 @@ use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::drive::model::usage_fields::{CountedTokens, UsageFields};
 use loopctl_engine::event::SaidCall;
 use loopctl_engine::json::from_bytes;
+use loopctl_lang::policy::json_text;
 
 /// OpenAI's words, and those of servers and gateways that speak its protocol, some of which pass on another provider's:
 /// `eos` (Together), `eos_token` (TGI), `end` (LM Studio), `complete` (Cohere), `model_length` (Mistral), `sensitive`
@@ -180,7 +181,7 @@ impl OpenaiCall<'_> {
         // A string, as the protocol has it; some servers give the object itself.
         let arguments = match arguments {
             "null" => String::new(),
-            text if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),
+            text if text.starts_with('"') => json_text::read(text).unwrap_or_default(),
             text => text.to_owned(),
         };
         SaidCall { id: self.id.unwrap_or_default(), name: name.unwrap_or_default(), arguments }
@@ -372,7 +373,7 @@ fn stop(peer: &Peer, reply: &mut StreamedReply, choice: &OpenaiChoice<'_>) -> Re
         let failure = peer.error_object(error.get().as_bytes());
         return Err(UnreadableReply::Failed(AttemptFailure { usage: reply.usage(), ..failure }));
     }
-    let filters = choice.content_filter_results.and_then(|filters| serde_json::from_str(filters.get()).ok());
+    let filters = choice.content_filter_results.and_then(|filters| json_text::read(filters.get()).ok());
     if let Some(filters) = filters {
         reply.refusal.add_fired(&filters);
     }
@@ -419,5 +420,5 @@ fn tokens(usage: Option<&RawValue>) -> CountedTokens {
 
 /// A name in an answer.
 fn name(raw: Option<&RawValue>) -> Option<String> {
-    serde_json::from_str(raw?.get()).ok()
+    json_text::read(raw?.get()).ok()
 }

@@ -19,6 +19,7 @@ use crate::drive::model::reasoning::{
     ANY_REASONING, ANY_SIGNATURE, BEFORE_TEXT, ReasoningParts, SealedPart, append, behind_call, is_text,
 };
 use crate::drive::model::wire::json;
+use loopctl_lang::policy::json_text;
 
 /// The field that most servers want back.
 const CONTENT: &str = "reasoning_content";
@@ -54,8 +55,7 @@ impl ReasoningFields<'_> {
     /// The text that people can read.
     fn text(self) -> String {
         let texts = [self.reasoning_content, self.reasoning].into_iter().flatten();
-        let said =
-            texts.filter_map(|text| serde_json::from_str::<String>(text.get()).ok()).find(|text| !text.is_empty());
+        let said = texts.filter_map(|text| json_text::read::<String>(text.get()).ok()).find(|text| !text.is_empty());
         said.or_else(|| {
             let details = details_of(self.reasoning_details?);
             Some(details.iter().filter_map(detail_text).collect())
@@ -84,7 +84,7 @@ impl ReasoningFields<'_> {
         }
         parts.read(&self.text());
         let details = self.reasoning_details.map(details_of).unwrap_or_default();
-        let text = |raw: Option<&RawValue>| serde_json::from_str::<String>(raw?.get()).ok();
+        let text = |raw: Option<&RawValue>| json_text::read::<String>(raw?.get()).ok();
         let (content, reasoning) = (text(self.reasoning_content), text(self.reasoning));
         if content.is_none() && details.is_empty() && self.extra_content.is_none() && reasoning.is_none() {
             return;
@@ -99,7 +99,7 @@ impl ReasoningFields<'_> {
                 details.into_iter().for_each(|detail| add_detail(known, detail));
             }
         }
-        if let Some(extra) = self.extra_content.and_then(|extra| serde_json::from_str(extra.get()).ok()) {
+        if let Some(extra) = self.extra_content.and_then(|extra| json_text::read(extra.get()).ok()) {
             members.insert("extra_content".to_owned(), extra);
         }
         // The same text again, where one of the other two has it.
@@ -112,7 +112,7 @@ impl ReasoningFields<'_> {
 }
 
 fn details_of(details: &RawValue) -> Vec<Map<String, Value>> {
-    serde_json::from_str(details.get()).unwrap_or_default()
+    json_text::read(details.get()).unwrap_or_default()
 }
 
 fn detail_text(detail: &Map<String, Value>) -> Option<&str> {
@@ -151,7 +151,7 @@ pub(super) fn write_fields(buffer: &mut BytesMut, sealed: &[SealedPart]) {
 /// The same for a server that wants `reasoning_content` with each turn of the model: what there is of it, or words.
 pub(super) fn write_reasoning(buffer: &mut BytesMut, sealed: &[SealedPart]) {
     let part = sealed.iter().find(|part| part.at == BEFORE_TEXT).map_or("{}", |part| part.json.get());
-    let members: BTreeMap<String, &RawValue> = serde_json::from_str(part).unwrap_or_default();
+    let members: BTreeMap<String, &RawValue> = json_text::read(part).unwrap_or_default();
     let text = |name: &str| members.get(name).map(|json| json.get()).filter(|json| is_text(json));
     if text(CONTENT).is_some() {
         return write_fields(buffer, sealed);

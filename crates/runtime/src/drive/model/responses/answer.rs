@@ -12,6 +12,7 @@ use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::drive::model::usage_fields::{CountedTokens, UsageFields};
 use loopctl_engine::event::SaidCall;
 use loopctl_engine::json::from_bytes;
+use loopctl_lang::policy::json_text;
 
 /// The statuses of a response, and the reasons of one that is incomplete. All other statuses are those of a response
 /// that failed, or has not ended.
@@ -133,7 +134,7 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
             Some(response),
             _,
         ) => {
-            let response: WholeResponse<'_> = serde_json::from_str(response.get())?;
+            let response: WholeResponse<'_> = json_text::read(response.get())?;
             let items = std::mem::take(&mut pieces.output_items);
             let items = items.reconciled(response.output.as_deref().unwrap_or_default())?;
             pieces.say_again();
@@ -170,7 +171,7 @@ fn end_text(pieces: &mut StreamedReply, place: ItemPlace, text: Option<&str>, is
 
 /// Takes the items of a response in.
 fn take_items(whole: &mut StreamedReply, items: &ReconciledItems) -> Result<(), UnreadableReply> {
-    let read = items.items.iter().map(|raw| Ok((raw, serde_json::from_str::<OutputItem<'_>>(raw.get())?)));
+    let read = items.items.iter().map(|raw| Ok((raw, json_text::read::<OutputItem<'_>>(raw.get())?)));
     let read = read.collect::<Result<Vec<_>, serde_json::Error>>()?;
     // Where messages say that they are the answer, no other one is a part of it.
     let is_final = read.iter().any(|(_, item)| item.is_final());
@@ -253,7 +254,7 @@ fn ended(
         return Err(UnreadableReply::Failed(AttemptFailure { usage: whole.usage(), ..failure }));
     }
     whole.response_model = response.model;
-    let filters = response.content_filters.and_then(|filters| serde_json::from_str::<Value>(filters.get()).ok());
+    let filters = response.content_filters.and_then(|filters| json_text::read::<Value>(filters.get()).ok());
     for filter in filters.as_ref().and_then(Value::as_array).into_iter().flatten() {
         whole.refusal.add_fired(&filter["content_filter_results"]);
     }

@@ -8,6 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::drive::model::compact_json::compact;
 use crate::drive::model::surrogate_halves;
+use loopctl_lang::policy::json_text;
 
 /// The phase of the messages that are the answer.
 pub(super) const FINAL: &str = "final_answer";
@@ -119,7 +120,7 @@ pub(in crate::drive::model) struct OutputItems {
 impl OutputItems {
     /// Takes in the beginning of an item.
     pub(super) fn begin(&mut self, place: ItemPlace, json: &RawValue) {
-        let item = serde_json::from_str::<OutputItem<'_>>(json.get());
+        let item = json_text::read::<OutputItem<'_>>(json.get());
         let Ok(item) = item else { return };
         if item.is_commentary() {
             self.commentary.0.extend(place.index);
@@ -245,7 +246,7 @@ impl ArrivedArguments {
     ) -> Result<Self, serde_json::Error> {
         let mut known = Self { ids: HashSet::new(), by_id: HashMap::new(), by_index: HashMap::new() };
         for ArrivedItem { place, json } in started.iter().chain(done) {
-            let item: OutputItem<'_> = serde_json::from_str(json.get())?;
+            let item: OutputItem<'_> = json_text::read(json.get())?;
             known.ids.extend([place.id.clone(), item.id].into_iter().flatten());
         }
         for ArrivedText { place, text, .. } in pieces {
@@ -278,14 +279,14 @@ impl ArrivedArguments {
 /// A call with the arguments that came for it.
 fn with_arguments(json: Box<RawValue>, arguments: Option<String>) -> Result<Box<RawValue>, serde_json::Error> {
     let Some(arguments) = arguments else { return Ok(json) };
-    let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json.get())?;
+    let mut members: serde_json::Map<String, serde_json::Value> = json_text::read(json.get())?;
     members.insert("arguments".to_owned(), arguments.into());
     to_raw_value(&members)
 }
 
 /// A call that began, without the status that it had then.
 fn without_status(json: &RawValue) -> Result<Box<RawValue>, serde_json::Error> {
-    let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json.get())?;
+    let mut members: serde_json::Map<String, serde_json::Value> = json_text::read(json.get())?;
     members.shift_remove("status");
     to_raw_value(&members)
 }
@@ -297,7 +298,7 @@ fn has_input(index: u64, name: &str) -> String {
 
 /// Whether an item is a call without arguments.
 fn is_bare(json: &RawValue) -> Result<bool, serde_json::Error> {
-    let item: OutputItem<'_> = serde_json::from_str(json.get())?;
+    let item: OutputItem<'_> = json_text::read(json.get())?;
     Ok(item.kind == "function_call" && item.arguments.as_deref().is_none_or(str::is_empty))
 }
 
@@ -341,7 +342,7 @@ impl MergedItems {
 
     /// Takes a call that began. It is the one of its place and name that is known with its input, whatever its ids.
     fn take_started(&mut self, place: ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
-        let item: OutputItem<'_> = serde_json::from_str(json.get())?;
+        let item: OutputItem<'_> = json_text::read(json.get())?;
         if let (Some(index), Some(name)) = (place.index, item.name.as_deref())
             && self.known.contains(&has_input(index, name))
         {
@@ -356,7 +357,7 @@ impl MergedItems {
 
     /// Adds an item, unless it is known. Returns whether it is not.
     fn add(&mut self, place: &ItemPlace, json: Box<RawValue>) -> Result<bool, serde_json::Error> {
-        let item: OutputItem<'_> = serde_json::from_str(json.get())?;
+        let item: OutputItem<'_> = json_text::read(json.get())?;
         let Some(keys) = self.keys(&item, place) else { return Ok(false) };
         let is_known = keys.iter().any(|key| self.known.contains(key));
         self.new.extend(keys);

@@ -54,7 +54,7 @@ pub(super) struct ResultRows {
 
 impl ResultRows {
     /// Rows with these columns; the second of two equal names becomes `NAME_2`, so that none is lost.
-    pub(super) fn new<'a>(columns: impl Iterator<Item = &'a str>, limit: RowLimit) -> Self {
+    pub(super) fn new<'a>(columns: impl IntoIterator<Item = &'a str>, limit: RowLimit) -> Self {
         let (mut names, mut used) = (Vec::new(), HashSet::new());
         // A name that is there a thousand times is not counted from 1 each time.
         let mut numbers: HashMap<&str, u32> = HashMap::new();

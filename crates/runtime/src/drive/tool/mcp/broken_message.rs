@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use loopctl_lang::policy::json_text;
+
 /// The text of a message, with U+FFFD where it has bytes that are no text, or halves of characters.
 pub(super) fn repaired(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
@@ -90,11 +92,11 @@ struct UnreadableTool {
 /// A page of a list of tools, some of which can't be read: these keep only their names, so that they hide no other. With the
 /// request that it answers.
 pub(super) fn list_page(message: &str) -> Option<(u64, Value)> {
-    let ListAnswer { jsonrpc: "2.0", id, result } = serde_json::from_str(message).ok()? else { return None };
+    let ListAnswer { jsonrpc: "2.0", id, result } = json_text::read(message).ok()? else { return None };
     let read = |tool: &&RawValue| {
         let named =
-            || serde_json::from_str(tool.get()).map_or(Value::Null, |UnreadableTool { name }| json!({ "name": name }));
-        serde_json::from_str(tool.get()).unwrap_or_else(|_| named())
+            || json_text::read(tool.get()).map_or(Value::Null, |UnreadableTool { name }| json!({ "name": name }));
+        json_text::read(tool.get()).unwrap_or_else(|_| named())
     };
     let mut page = json!({ "tools": result.tools.iter().map(read).collect::<Vec<Value>>() });
     if let (Some(members), Some(cursor)) = (page.as_object_mut(), result.next_cursor) {

@@ -3,6 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::broken_message::{answered, list_page, repaired};
+use loopctl_engine::json::from_bytes;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::file_value::key_twice;
 
 /// The most bytes of a message.
@@ -66,10 +68,10 @@ pub(super) fn read(line: &[u8]) -> Option<Incoming> {
         return None;
     }
     let noise = || Incoming::Noise(quoted(&String::from_utf8_lossy(line)));
-    let mut message = serde_json::from_slice(line);
+    let mut message = from_bytes(line);
     if message.is_err() && line.starts_with(b"{") {
         let text = repaired(line);
-        message = serde_json::from_str(&text);
+        message = json_text::read(&text);
         if let Err(error) = &message {
             return Some(if let Some((id, page)) = list_page(&text) {
                 Incoming::Answer { id, outcome: Ok(page) }

@@ -8,6 +8,7 @@ use super::frame::quoted;
 use crate::drive::tool::output::{fault, value};
 use crate::drive::tool::runner::RawFault;
 use loopctl_engine::digest::Sha256;
+use loopctl_lang::policy::json_text;
 
 /// What is given of a result that has a structure and texts beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,7 @@ fn says_the_same(parts: &[String], structure: &Value) -> bool {
     match parts {
         [] => true,
         [text] => {
-            let said = serde_json::from_str::<Value>(text).ok();
+            let said = json_text::read::<Value>(text).ok();
             // A tool that gives one value, or one text, gives it as the one member of an object too.
             let inner =
                 structure.as_object().filter(|members| members.len() == 1).and_then(|members| members.values().next());

@@ -8,6 +8,7 @@ use serde_json::{Number, Value};
 use super::forms::ColumnForm;
 use crate::drive::tool::db::rows;
 use crate::drive::tool::output;
+use loopctl_lang::policy::json_text;
 
 /// How many bytes a value takes as JSON, at most: known before it is made.
 pub(super) fn size(sql: &Sql, form: ColumnForm) -> usize {
@@ -73,12 +74,12 @@ fn decimal(text: &str) -> Result<Value, String> {
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
     let cut = digits.trim_start_matches('0');
     let zero = if cut.is_empty() || cut.starts_with('.') { "0" } else { "" };
-    format!("{sign}{zero}{cut}").parse::<Number>().map(Value::Number).map_err(|_| damaged())
+    output::exact_number(&format!("{sign}{zero}{cut}"), damaged)
 }
 
 /// JSON with its digits as they are written.
 fn json(text: &str) -> Result<Value, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("is JSON that can't be read: {error}"))?;
+    let value: Value = json_text::read(text).map_err(|error| format!("is JSON that can't be read: {error}"))?;
     output::unclear_json(text, &value).map_or(Ok(value), Err)
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Number, Value};
 use super::forms::ColumnForm;
 use super::parameter_context::{Meeting, MeetingKind};
 use crate::drive::tool::db::number::{digits, whole};
+use loopctl_lang::policy::json_text;
 
 /// The decimals of a column that has as many as a number needs.
 const ANY_DECIMALS: u8 = 31;
@@ -141,7 +142,7 @@ fn number(value: &Value) -> Option<String> {
             let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("-", digits));
             let cut = digits.trim_start_matches('0');
             let zero = if cut.starts_with(|c: char| c.is_ascii_digit()) || digits.is_empty() { "" } else { "0" };
-            format!("{sign}{zero}{cut}").parse::<Number>().ok().map(|number| number.to_string())
+            Some(format!("{sign}{zero}{cut}")).filter(|text| json_text::is_number(text))
         }
         _ => None,
     }

@@ -6,11 +6,12 @@ use std::error::Error;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::BytesMut;
-use serde_json::{Number, Value};
+use serde_json::Value;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type};
 
 use super::forms::TypeForm;
 use crate::drive::tool::db::number::{digits, whole};
+use loopctl_lang::policy::json_text;
 
 /// The most digits before and behind the point of a `numeric`.
 const NUMERIC: std::ops::RangeInclusive<i64> = -16_000..=100_000;
@@ -96,7 +97,7 @@ fn text(value: &Value, form: &TypeForm) -> Result<String, String> {
 fn number(value: &Value) -> Option<String> {
     match value {
         Value::Number(number) => Some(number.to_string()),
-        Value::String(text) => text.parse::<Number>().ok().map(|number| number.to_string()),
+        Value::String(text) => Some(text.clone()).filter(|text| json_text::is_number(text)),
         _ => None,
     }
 }

@@ -5,12 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::{Number, Value};
+use serde_json::Value;
 use tokio_postgres::types::{FromSql, Type};
 
 use super::forms::TypeForm;
 use crate::drive::tool::db::rows;
 use crate::drive::tool::output;
+use loopctl_lang::policy::json_text;
 
 /// The microseconds from 1970 to 2000, where the server's moments start.
 const EPOCH_US: i64 = 946_684_800_000_000;
@@ -218,7 +219,7 @@ fn numeric(fields: &mut Fields<'_>) -> Result<Value, String> {
         (1..=decimals).for_each(|power| number.push_str(&format!("{:04}", group(-power))));
         number.truncate(end);
     }
-    number.parse::<Number>().map(Value::Number).map_err(|_| damaged())
+    output::exact_number(&number, damaged)
 }
 
 fn date(days: i32) -> Result<Value, String> {
@@ -283,7 +284,7 @@ fn interval(months: i32, days: i32, us: i64) -> String {
 
 /// JSON with its digits as they are written.
 fn json(text: &str) -> Result<Value, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("is JSON that can't be read: {error}"))?;
+    let value: Value = json_text::read(text).map_err(|error| format!("is JSON that can't be read: {error}"))?;
     output::unclear_json(text, &value).map_or(Ok(value), Err)
 }
 
