@@ -248,6 +248,11 @@ pub fn cases(each_commit: u32) -> u32 {
     each_commit * if is_nightly() { 10 } else { 1 }
 }
 
+/// Whether the n-th of many cases of one kind is played: a third of them at each commit, all at night (`just nightly`).
+pub fn is_sampled(nth: usize) -> bool {
+    is_nightly() || nth.is_multiple_of(3)
+}
+
 /// Whether the tests are played as a whole, which takes too long for each commit.
 pub fn is_nightly() -> bool {
     #![allow(clippy::disallowed_methods, reason = "the environment says how the suite is to be played")]

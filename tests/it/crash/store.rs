@@ -13,7 +13,8 @@ const AWAY: i32 = 75;
 fn each_failing_call_is_a_clear_error(kind: &str, codes: &[i32]) {
     let expected = untouched();
     let mut faults = 0;
-    for call in 0..60 {
+    // The n-th call is as likely another one in each way: at each commit, a third of them.
+    for call in (0..60).filter(|call| common::is_sampled(call + kind.len())) {
         let reference = Reference::new();
         let ran = reference.start(&format!("store:{call}:{kind}"));
         assert!(!ran.stderr.contains("panicked"), "{ran:#?}");
@@ -27,7 +28,7 @@ fn each_failing_call_is_a_clear_error(kind: &str, codes: &[i32]) {
         assert_same(result, &expected, &format!("store:{call}:{kind}"));
         assert!(reference.calls_of("post").len() <= 1);
     }
-    assert!(faults >= 5, "{faults} faults tested too little");
+    assert!(faults >= if common::is_nightly() { 5 } else { 2 }, "{faults} faults tested too little");
 }
 
 #[test]
