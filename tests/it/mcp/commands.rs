@@ -44,6 +44,16 @@ fn what_has_changed_is_a_drift_with_a_class_and_an_exit_code() {
         let line = ran.stdout.lines().find(|line| line.trim_start().starts_with(class) && line.ends_with("read"));
         assert!(line.is_some(), "{how}: {ran:#?}");
     }
+    // No call is made of a tool that says now that it may destroy things.
+    relocked(&place, "destroys");
+    project(&place, "destroys", json!({}));
+    let called = place.call(&["mcp", "call", "notes.read", r#"{"path":"a"}"#]);
+    assert_eq!(
+        (called.code, called.stderr.contains("changed since it was pinned: annotations")),
+        (1, true),
+        "{called:#?}"
+    );
+    assert_eq!(read(&place, "calls.txt"), "");
     // It is said what was, and what is now.
     project(&place, "reworded", json!({}));
     let again = place.call(&["mcp", "pin", "--yes"]);

@@ -168,11 +168,20 @@ fn a_step_waits_for_the_approval_of_its_tool_and_fails_as_its_call_does() {
     );
     assert_eq!(read(&place, "calls.txt").lines().count(), 3);
     relocked(&place, "legacy");
-    project(&place, "legacy", json!({ "tools": { "dies": { "on_uncertain": "pause" } } }));
+    let pauses = json!({ "on_uncertain": "pause" });
+    project(&place, "legacy", json!({ "tools": { "dies": pauses, "counts": pauses } }));
     flow(&place, json!([step("notes.dies", json!({}))]), json!("@dies"));
     let ran = place.call(&["run", "flow.json", "--run-id", "d", "--output", "json"]);
     assert_eq!((ran.code, ran.json()["termination"].as_str()), (3, Some("uncertain")), "{ran:#?}");
     let ran = place.call(&["resume", "d", "--happened", "7", "--output", "json"]);
+    assert_eq!(ran.json()["result"]["answer"], 7, "{ran:#?}");
+    // What its output schema does not describe is no output: later steps name its parts.
+    flow(&place, json!([step("notes.counts", json!({ "least": 99 }))]), json!("@counts.n"));
+    let ran = place.call(&["run", "flow.json", "--run-id", "c", "--output", "json"]);
+    let pause = ran.json();
+    assert_eq!((ran.code, &pause["termination"]), (3, &json!("uncertain")), "{ran:#?}");
+    assert!(pause.to_string().contains("is not what its pinned output schema describes"), "{pause:#}");
+    let ran = place.call(&["resume", "c", "--happened", r#"{"n":7}"#, "--output", "json"]);
     assert_eq!(ran.json()["result"]["answer"], 7, "{ran:#?}");
 }
 

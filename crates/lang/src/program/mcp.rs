@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Tool;
 use super::ToolKind;
+use super::schema::Schema;
 use super::template::{Template, ValueEscape};
 use crate::language::mcp::{LockedTool, McpProtocol, McpServer};
 
@@ -36,8 +37,8 @@ pub struct ServedTool {
     pub may_ask: bool,
     /// Where its input is sent as a header beside the body: the path of members, and the header's name.
     pub headers: Vec<(Vec<String>, String)>,
-    /// Whether a call gives its structure alone: later steps name parts of it, by its schema.
-    pub gives_structure: bool,
+    /// The schema of what a call of a step gives: its structure alone, of which later steps name parts.
+    pub output: Option<Schema>,
 }
 
 impl ServedTool {

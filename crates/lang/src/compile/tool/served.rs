@@ -123,11 +123,16 @@ pub(in crate::compile) fn made(
         trusts_annotations: served.terms.trust_annotations,
         may_ask: policy.may_ask(),
         headers,
-        gives_structure: served.is_step && served.locked.output_schema.is_some(),
+        output: served.locked.output_schema.as_ref().filter(|_| served.is_step).map(output),
     };
     let kind = ToolKind::Embedded(ToolOrigin::Server(Arc::new(origin)));
     let on_uncertain = served.settings().and_then(|settings| settings.on_uncertain);
     Ok((Tool { kind, approval: policy, on_uncertain, ..tool }, notes))
+}
+
+/// What is held of the schema of a server's results. Where it is none, each structure is taken.
+fn output(written: &Value) -> Schema {
+    Schema::examine(&Arc::new(ServedTool::plain_schema(written))).rest.unwrap_or_else(Schema::any)
 }
 
 /// What is held of a server's schema. It is nobody's here, so nothing in it is an error: what can't be met is left out, and

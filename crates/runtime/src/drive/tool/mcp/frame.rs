@@ -105,11 +105,16 @@ fn of_message(mut message: Map<String, Value>) -> Option<Incoming> {
             None => Incoming::Notification { method, params: message.remove("params").unwrap_or_default() },
         });
     }
-    let id = id?.as_u64()?;
-    let outcome = match (message.remove("result"), message.remove("error")) {
+    // Some servers give the id back as a text. Ours are whole numbers, so no other one can be meant.
+    let id = id?;
+    let id = id.as_u64().or_else(|| id.as_str().and_then(|id| id.parse().ok()))?;
+    let outcome = match (message.remove("result"), message.remove("error").filter(|error| !error.is_null())) {
         (Some(result), None) => Ok(result),
-        (None, Some(error)) => Err(error_of(&error)),
-        _ => return None,
+        (None | Some(Value::Null), Some(error)) => Err(error_of(&error)),
+        (Some(_), Some(_)) => {
+            return Some(Incoming::Unreadable { id, why: "it has a result and an error".to_owned() });
+        }
+        (None, None) => return None,
     };
     Some(Incoming::Answer { id, outcome })
 }
@@ -162,8 +167,7 @@ mod tests {
             b"7",
             b"{\"jsonrpc\": \"1.0\", \"id\": 1, \"result\": 1}",
             b"{\"jsonrpc\": \"2.0\", \"id\": 1}",
-            b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"result\": 1, \"error\": {}}",
-            b"{\"jsonrpc\": \"2.0\", \"id\": \"1\", \"result\": 1}",
+            b"{\"jsonrpc\": \"2.0\", \"id\": \"one\", \"result\": 1}",
             b"{\"jsonrpc\": \"2.0\", \"method\": 7}",
             b"\xff\xfe",
             b"log: {\"jsonrpc\": \"2.0\", \"id\": 1, \"result\": 1}",
@@ -180,6 +184,16 @@ mod tests {
         let half = "{\"jsonrpc\": \"2.0\", \"id\": 7, \"result\": \"\\ud800\"}";
         let Some(Incoming::Answer { id: 7, outcome: Ok(result) }) = read(half.as_bytes()) else { panic!() };
         assert_eq!(result, "\u{fffd}");
+    }
+
+    #[test]
+    fn an_answer_whose_id_is_a_text_or_that_has_two_outcomes_ends_its_request() {
+        let of_text = read(b"{\"jsonrpc\": \"2.0\", \"id\": \"7\", \"result\": 1, \"error\": null}");
+        assert!(matches!(of_text, Some(Incoming::Answer { id: 7, outcome: Ok(_) })), "{of_text:?}");
+        let both = read(b"{\"jsonrpc\": \"2.0\", \"id\": 7, \"result\": {}, \"error\": {\"code\": 1}}");
+        assert!(matches!(both, Some(Incoming::Unreadable { id: 7, .. })), "{both:?}");
+        let failed = read(b"{\"jsonrpc\": \"2.0\", \"id\": 7, \"result\": null, \"error\": {\"code\": 1}}");
+        assert!(matches!(failed, Some(Incoming::Answer { id: 7, outcome: Err(_) })), "{failed:?}");
     }
 
     #[test]

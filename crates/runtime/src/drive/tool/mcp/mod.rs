@@ -227,7 +227,7 @@ impl McpRunner {
                     }
                 }
                 Ok(answer) => {
-                    let form = if served.gives_structure { ResultForm::Structure } else { ResultForm::All };
+                    let form = served.output.as_ref().map_or(ResultForm::All, ResultForm::Structure);
                     return result::read(&served.server, &served.name, form, &answer);
                 }
             }

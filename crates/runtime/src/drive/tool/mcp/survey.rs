@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::fault::{McpFault, Unanswered};
 use super::session::{CallExtras, McpReach, McpSession};
 use super::stdio::ServerMark;
-use super::{DriftClass, compare_tools, http, result};
+use super::{DriftClass, compare_tools, http, is_stricter, result};
 use crate::drive::egress::Egress;
 use crate::drive::secret::Vault;
 use crate::drive::tool::command::AllowedPrograms;
@@ -112,7 +112,7 @@ impl McpServers {
         let called = tokio::time::timeout(limit, async {
             let now = session.tool_now(tool).await.map_err(Unanswered::unsent)?;
             if let Some(known) = known.filter(|_| server.on_drift == OnDrift::Refuse) {
-                refuse_changed(known, now.as_ref()).map_err(Unanswered::unsent)?;
+                refuse_changed(known, now.as_ref(), server.trust_annotations).map_err(Unanswered::unsent)?;
             }
             session.call(tool, input, &CallExtras { params: &Map::new(), hears: None }, &mirrored, &sent).await
         });
@@ -156,10 +156,10 @@ impl McpServers {
     }
 }
 
-/// Refuses a call by a schema that is not the server's any more.
-fn refuse_changed(locked: &LockedTool, now: Option<&LockedTool>) -> Result<(), McpFault> {
+/// Refuses a call by a schema that is not the server's any more, and of a tool that may do more than the pinned one.
+fn refuse_changed(locked: &LockedTool, now: Option<&LockedTool>, trusts: bool) -> Result<(), McpFault> {
     let drift = compare_tools(locked, now);
-    if !drift.iter().any(|class| class.stops_calls()) {
+    if !drift.iter().any(|class| class.stops_calls()) && !now.is_some_and(|now| is_stricter(locked, now, trusts)) {
         return Ok(());
     }
     Err(McpFault::Changed(drift.into_iter().map(DriftClass::word).collect::<Vec<_>>().join(", ")))
