@@ -34,6 +34,7 @@ pub struct LoopBuilder {
     document: DocumentText,
     actions: Vec<PathBuf>,
     store: Option<String>,
+    has_journal: bool,
     engine: EngineBuilder,
 }
 
@@ -71,7 +72,7 @@ impl Loop {
 impl LoopBuilder {
     fn new(document: DocumentText) -> Self {
         let engine = Engine::builder(Arc::default(), Path::new("."));
-        Self { document, actions: Vec::new(), store: None, engine }
+        Self { document, actions: Vec::new(), store: None, has_journal: false, engine }
     }
 
     /// Registers the actions of another file, as `--actions` does.
@@ -110,10 +111,12 @@ impl LoopBuilder {
         self
     }
 
-    /// Keeps runs in this journal. Default: in memory, for as long as the loop lives.
+    /// Keeps runs in this journal. Default: the `store` that the project file names; without one in memory, for as long as
+    /// the loop lives.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.engine = self.engine.journal(journal);
+        self.has_journal = true;
         self
     }
 
@@ -137,7 +140,8 @@ impl LoopBuilder {
         gathered.texts.embedded = self.engine.signatures();
         let loaded = load_texts(&gathered.texts, gathered.root)?;
         let mut engine = self.engine.project(Arc::clone(&loaded.program.project), &loaded.root);
-        if let Some(store) = self.store {
+        let of_project = || loaded.program.project.store.clone().filter(|_| !self.has_journal);
+        if let Some(store) = self.store.or_else(of_project) {
             engine = engine.journal(journal::open(&store, &loaded.root)?);
         }
         Ok(Loop { engine: engine.build(), program: loaded.program, warnings: loaded.warnings.into() })

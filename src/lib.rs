@@ -46,7 +46,7 @@
 //!
 //! // The run is driven by a task. Its notices are read here, as they come.
 //! let (listener, mut notices) = loopctl::notices();
-//! let stop = Stop::new(); // stop.after_step() ends it resumably from anywhere
+//! let stop = Stop::new(); // stop.leave() lets the step end, and leaves the run to the next process that resumes it
 //! let task = tokio::spawn({
 //!     let (orders, stop) = (orders.clone(), stop.clone());
 //!     async move {

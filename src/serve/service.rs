@@ -1,6 +1,6 @@
 //! The loops of a folder over HTTP, as a router for any program to mount. [`Server`] adds a listener.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::listener::HttpListener;
 use super::middleware::HostNames;
 use super::schedules::ScheduledStarts;
 use super::{refusals, reload, retention, route, token_notices, worker_folders};
+use crate::drive::requirements::MissingRequirement;
 use crate::drive::run_meter::RunMeters;
 use crate::drive::secret::Vault;
 use crate::drive::{clock, requirements};
@@ -55,8 +56,57 @@ impl Default for ServerOptions {
 
 /// Why there is no service or server: a sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ServeError(pub(super) String);
+#[non_exhaustive]
+pub enum ServeError {
+    /// There are no tokens, and others can reach the address.
+    #[error(
+        "without tokens, everyone who reaches {address} could start loops: set `serve.tokens` in loopctl.json \
+         (`loopctl token` creates one), or listen on 127.0.0.1"
+    )]
+    Open {
+        /// The address.
+        address: IpAddr,
+    },
+    /// A token, or another setting of who may do what, can't be used.
+    #[error("{reason}")]
+    Tokens {
+        /// Which one, and why.
+        reason: String,
+    },
+    /// The secret that signs callbacks can't be read.
+    #[error("{reason}")]
+    CallbackSecret {
+        /// Why.
+        reason: String,
+    },
+    /// `serve.public_url` is no address that links could have.
+    #[error("`serve.public_url` {reason}")]
+    PublicUrl {
+        /// Why.
+        reason: String,
+    },
+    /// Secrets or models of loops can't be read here.
+    #[error("{}", requirements::sentence(.missing))]
+    Missing {
+        /// Which ones, with the place of each in the project file.
+        missing: Vec<MissingRequirement>,
+    },
+    /// The folder as it is now can't be served; the one that was read before is.
+    #[error("{reason}")]
+    Reload {
+        /// Why.
+        reason: String,
+    },
+    /// The address can't be listened on.
+    #[error("{address} can't be listened on: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+}
 
 /// The loops of a folder over HTTP, without a listener.
 ///
@@ -79,8 +129,13 @@ pub struct ServeError(pub(super) String);
 ///
 /// let app = Router::new().nest("/loops/", loops.router()); // POST /loops/agents/execute; the page is at /loops/
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
-/// axum::serve(listener, app).with_graceful_shutdown(stop).await?;
-/// loops.drain(Duration::from_secs(20)).await;
+/// // Drained within the shutdown: it ends the streams of those who follow a run, for which the server waits.
+/// let draining = loops.clone();
+/// let stopped = async move {
+///     stop.await;
+///     draining.drain(Duration::from_secs(20)).await;
+/// };
+/// axum::serve(listener, app).with_graceful_shutdown(stopped).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -127,19 +182,19 @@ impl Service {
         meters: Option<Arc<dyn RunMeters>>,
     ) -> Result<Self, ServeError> {
         let address = options.listen.ip();
-        let authorizer = Authorizer::new(&folder.project.serve).map_err(ServeError)?;
+        let authorizer = Authorizer::new(&folder.project.serve).map_err(|reason| ServeError::Tokens { reason })?;
         if !authorizer.may_listen(address) {
-            return Err(ServeError(format!(
-                "without tokens, everyone who reaches {address} could start loops: set `serve.tokens` in loopctl.json \
-                 (`loopctl token` creates one), or listen on 127.0.0.1"
-            )));
+            return Err(ServeError::Open { address });
         }
         let vault = Vault::new(folder.project.orgconfig.clone(), &folder.root);
         let secret = folder.project.serve.callback_secret.clone();
-        let callback_key = secret.map(|source| CallbackKey::new(vault, source)).transpose().map_err(ServeError)?;
+        let callback_key = secret
+            .map(|source| CallbackKey::new(vault, source))
+            .transpose()
+            .map_err(|reason| ServeError::CallbackSecret { reason })?;
         let public_url = folder.project.serve.public_url.as_deref();
-        if let Some(why) = public_url.and_then(public_url::fault) {
-            return Err(ServeError(format!("`serve.public_url` {why}")));
+        if let Some(reason) = public_url.and_then(public_url::fault) {
+            return Err(ServeError::PublicUrl { reason: reason.to_owned() });
         }
         // Who posts an answer reaches the server under this name.
         let hosts: Vec<String> =
@@ -156,7 +211,7 @@ impl Service {
         });
         let missing = app.runs.missing();
         if !missing.is_empty() {
-            return Err(ServeError(requirements::sentence(&missing)));
+            return Err(ServeError::Missing { missing });
         }
         Ok(Self { app: Arc::new(app), address: None })
     }
@@ -196,7 +251,7 @@ impl Service {
     /// # Errors
     /// Why the folder is served as it was.
     pub async fn reload(&self) -> Result<(), ServeError> {
-        reload::reload(&self.app, self.address).await.map_err(ServeError)
+        reload::reload(&self.app, self.address).await.map_err(|reason| ServeError::Reload { reason })
     }
 
     /// From now on, reads the folder again whenever its documents or its project file have changed.
@@ -255,7 +310,7 @@ impl Server {
         let mut service = Service::metered(folder, journal, options, meters)?;
         let listener = HttpListener::bind(options.listen)
             .await
-            .map_err(|error| ServeError(format!("{} can't be listened on: {error}", options.listen)))?;
+            .map_err(|error| ServeError::Listen { address: options.listen, error })?;
         service.address = Some(listener.address());
         Ok(Self { service, listener, grace: options.grace })
     }

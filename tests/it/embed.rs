@@ -253,3 +253,40 @@ async fn an_embedder_waits_for_the_runs_that_its_runs_started() {
     let own = looped.engine().find(&format!("{}.1.0", run.run_id())).await.unwrap().unwrap();
     assert_eq!((own.status, own.parent_run_id), (Status::Completed, None));
 }
+
+/// A listener of a host that has a fault.
+struct Faulty;
+
+impl Listener for Faulty {
+    fn on(&self, _: Notice) {
+        panic!("a fault of the host");
+    }
+}
+
+#[tokio::test]
+async fn a_listener_that_panics_ends_no_run() {
+    let shares = shares(&[50], &answer(&json!("2 each")));
+    let watch = Watch { listener: Some(&Faulty), stop: None };
+    let ended = shares.start(Start::default(), watch).await.unwrap();
+    assert_eq!(ended.answer_as::<String>().unwrap(), "2 each");
+}
+
+#[tokio::test]
+async fn a_loop_of_a_file_keeps_its_runs_in_the_store_of_its_project() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("loopctl.json", r#"{"store": "sqlite:runs.db"}"#);
+    write("loop.json", DOCUMENT);
+    let load = |said: &str| {
+        let script = serde_json::from_value(json!({ "replies": [answer(&json!(said))] })).unwrap();
+        Loop::load(folder.path().join("loop.json")).tool(Shares).script(script)
+    };
+    // A run whose id is taken is the one that is there.
+    let run = async |shares: Loop| {
+        let start = Start { run_id: Some("kept".into()), ..Start::default() };
+        shares.start(start, Watch::default()).await.unwrap().answer_as::<String>().unwrap()
+    };
+    assert_eq!(run(load("first").build().unwrap()).await, "first");
+    assert_eq!(run(load("second").build().unwrap()).await, "first");
+    assert_eq!(run(load("third").store("memory").build().unwrap()).await, "third");
+}

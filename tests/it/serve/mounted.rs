@@ -1,6 +1,6 @@
 //! The router in a program of one's own: mounted under a prefix in an axum app, with that program's listener.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,4 +129,31 @@ fn what_a_drained_service_left_is_resumed_by_the_next_one() {
     let next = Host::start(&place, &journal, &ServerOptions::default());
     let events = next.get(&format!("/loops/agents/{queued}/events"));
     assert_eq!(stream(&String::from_utf8(events.body).unwrap()).last().unwrap().1["status"], "completed");
+}
+
+#[test]
+fn a_server_that_drains_within_its_shutdown_ends_while_a_reader_follows_a_run() {
+    let text = complete(json!("done")).to_string();
+    let place = place(json!({}), &[json!({ "text": text, "delay_ms": 600_000 })]);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let service = Service::new(Folder::read(place.path()).unwrap(), memory(), &ServerOptions::default()).unwrap();
+    runtime.block_on(service.recover()).unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (app, draining) = (Router::new().nest("/loops/", service.router()), service.clone());
+    let shutdown = async move {
+        stopped.await.unwrap();
+        draining.drain(Duration::ZERO).await;
+    };
+    let served = runtime.spawn(async move { axum::serve(listener, app).with_graceful_shutdown(shutdown).await });
+
+    let host = Host { address, service, runtime };
+    let id = host.execute("?async=true").json()["agent_run_id"].as_str().unwrap().to_owned();
+    let mut reader = TcpStream::connect(address).unwrap();
+    reader.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    write!(reader, "GET /loops/agents/{id}/events HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    assert_ne!(reader.read(&mut [0; 256]).unwrap(), 0);
+    stop.send(()).unwrap();
+    host.runtime.block_on(served).unwrap().unwrap();
 }

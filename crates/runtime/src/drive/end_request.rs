@@ -10,6 +10,7 @@ use super::run_result::Finished;
 use super::status::status_record;
 use super::subrun;
 use super::world::{Engine, Watch};
+use crate::drive::notices::report;
 use crate::journal::{Append, CancelRequest};
 use loopctl_engine::event::{Cancelled, Event, EventKind, Moment};
 use loopctl_engine::notice::Baseline;
@@ -116,7 +117,7 @@ impl Engine {
         let state = self.state(program, run_id).await?;
         if let Some(listener) = watch.listener {
             for notice in Baseline::of_state(&finished.state).changes(&state) {
-                listener.on(notice);
+                report(listener, notice);
             }
         }
         Ok(Finished { state })

@@ -69,6 +69,7 @@ mod tests_notices;
 #[cfg(test)]
 mod tests_outage;
 mod texts;
+mod tls;
 pub mod tool;
 pub mod verified_fold;
 mod webhook_secrets;

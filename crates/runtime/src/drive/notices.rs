@@ -1,5 +1,6 @@
 //! Notices as a stream, for embedders that prefer reading to a callback.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -7,6 +8,13 @@ use futures_util::Stream;
 use tokio::sync::mpsc;
 
 use loopctl_engine::notice::{Listener, Notice};
+
+/// Lets a listener hear a notice. It is code of the host: a panic of it is logged, and the run continues.
+pub(super) fn report(listener: &dyn Listener, notice: Notice) {
+    if catch_unwind(AssertUnwindSafe(|| listener.on(notice))).is_err() {
+        tracing::error!("a listener panicked at a notice: the run continues");
+    }
+}
 
 /// A listener and the stream of its notices. The run never waits for the reader: unread notices are kept in
 /// memory, and notices after the stream was dropped are discarded. The stream ends when the listener is

@@ -28,6 +28,7 @@ use super::stop::Stop;
 use super::subrun;
 use super::subrun_budget::SubrunBudgetGuard;
 use super::world::{Engine, Watch, World};
+use crate::drive::notices::report;
 use crate::journal::{Append, Ticket, failpoint};
 pub(super) use interrupts::CANCEL_POLL_INTERVAL;
 use interrupts::cancel_request;
@@ -446,7 +447,7 @@ impl<'a> Driver<'a> {
 
     fn hear(&self, notices: Vec<Notice>) {
         if let Some(listener) = self.watch.listener {
-            notices.into_iter().for_each(|notice| listener.on(notice));
+            notices.into_iter().for_each(|notice| report(listener, notice));
         }
     }
 

@@ -43,7 +43,8 @@ impl Stop {
         above.max(*self.level.borrow())
     }
 
-    /// Lets the current iteration end; the run can be resumed.
+    /// Lets the current iteration end. The run is then `cancelled`, and continues only when somebody resumes it by its id;
+    /// [`Self::leave`] leaves it to the next process.
     pub fn after_step(&self) {
         self.raise(Level::AfterStep);
     }

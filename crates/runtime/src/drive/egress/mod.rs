@@ -15,6 +15,7 @@ use std::time::Duration;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 
+use crate::drive::tls::{TrustedRoots, client_config};
 use loopctl_lang::language::project::Allow;
 use loopctl_lang::policy::address::is_public;
 use loopctl_lang::policy::host::{self, AllowedHost, literal, without_dot};
@@ -69,23 +70,22 @@ impl Egress {
     ///
     /// # Errors
     /// When no TLS can be set up.
-    pub fn client(&self, idle: usize, dials_for: Duration) -> reqwest::Result<Client> {
-        // If another provider is installed already, that one is used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = || {
-            Client::builder()
-                // A proxy would look names up itself, past the guard.
-                .no_proxy()
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .referer(false)
-                .pool_max_idle_per_host(idle)
-                .connect_timeout(dials_for)
-                .user_agent(concat!("loopctl/", env!("CARGO_PKG_VERSION")))
-                .dns_resolver(self.clone())
-        };
+    pub fn client(&self, idle: usize, dials_for: Duration) -> Result<Client, String> {
         // A machine without root certificates can still ask plain http servers.
-        builder().build().or_else(|_| builder().tls_certs_only([]).build())
+        let config = client_config(TrustedRoots::Platform).or_else(|_| client_config(TrustedRoots::Nobody));
+        Client::builder()
+            .tls_backend_preconfigured(config.map_err(|error| error.to_string())?)
+            // A proxy would look names up itself, past the guard.
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .pool_max_idle_per_host(idle)
+            .connect_timeout(dials_for)
+            .user_agent(concat!("loopctl/", env!("CARGO_PKG_VERSION")))
+            .dns_resolver(self.clone())
+            .build()
+            .map_err(|error| error.to_string())
     }
 
     /// Whether a URL may be requested, as far as its text shows: its scheme, its host by `allow.hosts`, and its

@@ -339,3 +339,12 @@ async fn the_systems_answer_is_what_is_judged() {
     // An address needs no look-up: no network is used.
     assert_eq!(open().addresses("8.8.8.8").await.unwrap(), [PUBLIC]);
 }
+
+/// A host may want another provider, and choose it after a client was made.
+#[cfg(not(feature = "mysql"))]
+#[test]
+fn a_client_installs_no_provider_for_the_process() {
+    let (guard, _) = looking_up(vec![vec![LOOPBACK]]);
+    guard.client(0, std::time::Duration::from_secs(9)).unwrap();
+    assert!(rustls::crypto::CryptoProvider::get_default().is_none());
+}

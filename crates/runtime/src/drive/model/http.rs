@@ -15,6 +15,7 @@ use super::first_contact::FirstContact;
 use super::reply_progress::StreamState;
 use super::sse::{self, PieceSource, read_events};
 use crate::drive::descriptors::{self, Patience};
+use crate::drive::tls::{TrustedRoots, client_config};
 use crate::drive::{clock, retry};
 use loopctl_engine::event::ModelFaultCode;
 
@@ -49,9 +50,9 @@ impl HttpClients {
     }
 }
 
-fn build(secure: bool) -> Result<Client, reqwest::Error> {
-    // Fails when one is there already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+fn build(secure: bool) -> Result<Client, String> {
+    let roots = if secure { TrustedRoots::Platform } else { TrustedRoots::Nobody };
+    let config = client_config(roots).map_err(|error| error.to_string())?;
     let builder = Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
@@ -60,7 +61,7 @@ fn build(secure: bool) -> Result<Client, reqwest::Error> {
         .retry(reqwest::retry::never().max_retries_per_request(0))
         .connect_timeout(CONNECT)
         .tcp_nodelay(true);
-    if secure { builder.build() } else { builder.tls_certs_only([]).build() }
+    builder.tls_backend_preconfigured(config).build().map_err(|error| error.to_string())
 }
 
 /// The headers of every request, beside the credentials.

@@ -11,6 +11,7 @@ use tokio::time::Sleep;
 use super::super::clock;
 use super::super::model::PartialReply;
 use super::super::secret::GrowingScrubber;
+use crate::drive::notices::report;
 use loopctl_engine::notice::{Listener, Notice};
 use loopctl_engine::token_estimator::TokenEstimator;
 
@@ -200,7 +201,7 @@ impl<'a> ReplyReporter<'a> {
         state.reported = Some(output_tokens);
         let first_ms = state.first_ms.filter(|_| !state.is_timed);
         state.is_timed |= first_ms.is_some();
-        self.listener.on(Notice::ModelDelta {
+        let delta = Notice::ModelDelta {
             iteration: self.iteration,
             attempt: state.number,
             text: text.to_owned(),
@@ -208,7 +209,8 @@ impl<'a> ReplyReporter<'a> {
             estimated,
             time_to_first_token_ms: first_ms,
             last,
-        });
+        };
+        report(self.listener, delta);
     }
 }
 

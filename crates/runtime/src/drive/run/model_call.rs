@@ -8,6 +8,7 @@ use super::live::ReplyReporter;
 use super::run_log;
 use crate::drive::fault::Fault;
 use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
+use crate::drive::notices;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::reply_bounds;
 use crate::drive::run_meter::RunMeter;
@@ -129,7 +130,7 @@ fn announce(meter: Option<&dyn RunMeter>, listener: Option<&dyn Listener>, notic
         meter.on(&notice);
     }
     if let Some(listener) = listener {
-        listener.on(notice);
+        notices::report(listener, notice);
     }
 }
 

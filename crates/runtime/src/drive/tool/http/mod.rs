@@ -219,7 +219,7 @@ impl HttpRunner {
             return Ok(client.clone());
         }
         let client = self.egress.client(IDLE, Duration::from_millis(dials_for_ms));
-        let client = client.map_err(|error| fault("http not available", error.to_string()))?;
+        let client = client.map_err(|error| fault("http not available", error))?;
         clients.insert(dials_for_ms, client.clone());
         Ok(client)
     }

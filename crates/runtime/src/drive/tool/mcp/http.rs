@@ -88,7 +88,7 @@ impl HttpPeer {
         let not_started = |why: String| McpFault::NotStarted(why);
         let url = server.url.as_deref().unwrap_or_default();
         let url = Url::parse(url).map_err(|error| not_started(format!("its address is not valid: {error}")))?;
-        let client = egress.client(IDLE, DIAL).map_err(|error| not_started(error.to_string()))?;
+        let client = egress.client(IDLE, DIAL).map_err(not_started)?;
         let texts = sent_texts(&server.headers).map_err(not_started)?;
         let keys = texts.iter().flat_map(|(_, text)| text.secrets().to_vec()).collect();
         let named = |(name, text): (String, Template)| {

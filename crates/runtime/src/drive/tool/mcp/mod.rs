@@ -35,6 +35,7 @@ use super::seconds;
 use crate::drive::clock;
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
+use crate::drive::notices;
 use crate::drive::secret::Vault;
 use crate::drive::tool::asking_tool::{RawQuestion, is_question};
 use crate::drive::tool::call::ToolCall;
@@ -304,7 +305,7 @@ impl McpToolCall<'_> {
         let message = said.map(|text| vault.scrub(text.chars().take(MAX_REPORT_CHARS).collect::<String>()));
         let (call, at) = self.place();
         let (action, total) = (self.tool.name.clone(), report.get("total").and_then(Value::as_f64));
-        listener.on(Notice::McpProgress { call, at, action, progress, total, message });
+        notices::report(listener, Notice::McpProgress { call, at, action, progress, total, message });
     }
 
     /// The tool has changed since it was pinned.
@@ -312,7 +313,7 @@ impl McpToolCall<'_> {
         let Some(listener) = self.call.listener else { return };
         let (call, at) = self.place();
         let changes = drift.iter().map(|class| class.word().to_owned()).collect();
-        listener.on(Notice::McpDrift { call, at, action: self.tool.name.clone(), changes, is_called });
+        notices::report(listener, Notice::McpDrift { call, at, action: self.tool.name.clone(), changes, is_called });
     }
 }
 
