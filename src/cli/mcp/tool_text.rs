@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::language::mcp::{LockedServer, LockedTool};
-use crate::policy::server_text::suspicions;
+use crate::policy::server_text::{suspicions, texts_of};
 use crate::trace::escape;
 
 /// A tool in full.
@@ -61,18 +61,6 @@ pub fn warnings(server: &str, texts: &[String], all: &BTreeMap<String, LockedSer
 
 /// The texts of a tool that a model reads.
 pub fn texts(tool: &LockedTool) -> Vec<String> {
-    let mut texts = vec![tool.description.clone()];
-    let mut todo = vec![&tool.input_schema];
-    while let Some(value) = todo.pop() {
-        match value {
-            Value::String(text) => texts.push(text.clone()),
-            Value::Array(items) => todo.extend(items),
-            Value::Object(members) => {
-                texts.extend(members.keys().cloned());
-                todo.extend(members.values());
-            }
-            _ => {}
-        }
-    }
-    texts
+    let read = std::iter::once(tool.description.as_str()).chain(texts_of(&tool.input_schema));
+    read.map(str::to_owned).collect()
 }

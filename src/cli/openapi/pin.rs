@@ -132,7 +132,10 @@ impl OpenApiPinTask {
         if let Some(key) = bearer.as_ref().filter(|key| !is_key(key)) {
             return Err(CommandError::usage(format!("`{}` is no key of a secret", escape::line(key))));
         }
-        let prefix = self.prefix.clone().unwrap_or(old.prefix);
+        let prefix = self.prefix.clone().unwrap_or_else(|| old.prefix.clone());
+        let keeps = prefix == old.prefix;
+        let known = old.actions.iter().filter(|_| keeps).map(|(action, was)| (was.place.clone(), action.clone()));
+        let known_names = known.collect();
         if !prefix.is_empty()
             && (!is_key(&prefix) || prefix.starts_with(|c: char| !c.is_ascii_alphabetic()) || prefix.len() > 24)
         {
@@ -141,7 +144,14 @@ impl OpenApiPinTask {
         }
         let patterns = if self.operations.is_empty() { old.operations } else { self.operations.clone() };
         let host = self.host.clone().or(old.host);
-        Ok(PinSettings { patterns, host, secret_prefix: name.replace('-', "_"), name_prefix: prefix, bearer })
+        Ok(PinSettings {
+            patterns,
+            host,
+            secret_prefix: name.replace('-', "_"),
+            name_prefix: prefix,
+            known_names,
+            bearer,
+        })
     }
 
     /// Compares pages with what was pinned.

@@ -53,6 +53,14 @@ fn drift(pinned: &LockedOperation, now: Option<&LockedOperation>) -> BTreeSet<Dr
     classes.into_iter().filter(|(_, is_other)| *is_other).map(|(class, _)| class).collect()
 }
 
+/// Where an operation is, and where it was before.
+fn moved(pinned: &LockedOperation, now: &LockedOperation) -> String {
+    match pinned.place == now.place {
+        true => now.place.clone(),
+        false => format!("{} -> {}", pinned.place, now.place),
+    }
+}
+
 /// How a page differs from what was pinned, in lines; whether nothing of weight does.
 pub fn differences(pinned: &LockedPage, now: &LockedPage) -> (String, bool) {
     let (mut lines, mut is_same) = (String::new(), true);
@@ -61,8 +69,10 @@ pub fn differences(pinned: &LockedPage, now: &LockedPage) -> (String, bool) {
         let _ = writeln!(lines, "  {word:<12} {}  {}", escape::exact_line(name), escape::exact_line(place));
     };
     for (name, operation) in &pinned.actions {
-        for class in drift(operation, now.actions.get(name)) {
-            line(class.word(), name, &operation.place);
+        let other = now.actions.get(name);
+        let place = other.map_or_else(|| operation.place.clone(), |other| moved(operation, other));
+        for class in drift(operation, other) {
+            line(class.word(), name, &place);
             is_same = false;
         }
     }
@@ -91,7 +101,7 @@ pub fn review(name: &str, made: &MadeActions, page: &LockedPage, before: Option<
         None => Some(format!("new      {action}  {}", now.place)),
         Some(pinned) => {
             let words: Vec<&str> = drift(pinned, Some(now)).into_iter().map(DriftClass::word).collect();
-            (!words.is_empty()).then(|| format!("changed  {action} ({})  {}", words.join(", "), now.place))
+            (!words.is_empty()).then(|| format!("changed  {action} ({})  {}", words.join(", "), moved(pinned, now)))
         }
     };
     list(&mut text, "  ", page.actions.iter().filter_map(changed));

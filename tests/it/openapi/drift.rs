@@ -67,6 +67,38 @@ fn each_change_of_a_page_has_a_class_and_an_exit_code() {
 }
 
 #[test]
+fn an_action_keeps_its_operation_when_the_page_has_more_of_its_name() {
+    let place = shop(|_| {});
+    let operation = json!({ "operationId": "dup", "responses": {} });
+    let two = |page: &mut Value| {
+        page["paths"]["/b"] = json!({ "get": operation });
+        page["paths"]["/c"] = json!({ "delete": operation });
+    };
+    page(&place, two);
+    assert_eq!(pin(&place, &[]).code, 0);
+    let names = |place: &crate::common::Place| {
+        let lock: Value = serde_json::from_str(&read(place, "openapi.lock.json")).unwrap();
+        let actions = lock["pages"]["shop"]["actions"].as_object().unwrap().clone();
+        let all = actions.into_iter().filter(|(name, _)| name.starts_with("dup"));
+        all.map(|(name, action)| (name, action["place"].as_str().unwrap().to_owned())).collect::<Vec<_>>()
+    };
+    let named = |all: &[(&str, &str)]| all.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Vec<_>>();
+    assert_eq!(names(&place), named(&[("dup", "GET /b"), ("dup_2", "DELETE /c")]));
+    page(&place, |page| {
+        two(page);
+        page["paths"]["/a"] = json!({ "delete": operation });
+    });
+    let (code, said) = verify(&place);
+    assert!(code == 0 && said.contains("new          dup_3  DELETE /a"), "{said}");
+    assert_eq!(pin(&place, &[]).code, 0);
+    assert_eq!(names(&place), named(&[("dup", "GET /b"), ("dup_2", "DELETE /c"), ("dup_3", "DELETE /a")]));
+    // One that is at another place is said to be.
+    page(&place, |page| page["paths"]["/d"] = json!({ "delete": operation }));
+    let (code, said) = verify(&place);
+    assert!(code == 1 && said.contains("input        dup  GET /b -> DELETE /d"), "{said}");
+}
+
+#[test]
 fn a_file_that_somebody_changed_or_wrote_is_never_written_over() {
     let place = shop(|_| {});
     place.file("actions/shop.json", "[]");

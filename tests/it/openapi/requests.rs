@@ -91,3 +91,28 @@ fn what_the_page_does_not_take_is_not_sent() {
     let seen = calls(&place, &server, &[&refused[..], &[think("orders_get", json!({ "order_id": "1" }))]].concat());
     assert_eq!(server.requests().len(), 1, "{seen:#?}");
 }
+
+#[test]
+fn what_only_an_answer_has_is_never_asked_for_in_whichever_part_it_is() {
+    let base = json!({ "type": "object", "properties": { "id": { "type": "string", "readOnly": true }, "n": { "type": "integer" } } });
+    let beside = json!({ "allOf": [{ "$ref": "#/components/schemas/Base" }], "required": ["id", "n"] });
+    let second = json!({ "allOf": [{ "$ref": "#/components/schemas/Base" }, { "required": ["id", "extra"], "properties": { "extra": { "type": "string" } } }] });
+    let own = json!({ "required": ["id", "n"], "allOf": [second, { "type": "object", "properties": { "more": { "type": "string" } } }] });
+    let place = shop(|page| {
+        page["components"]["schemas"]["Base"] = base.clone();
+        for (name, schema) in [("beside", &beside), ("second", &second), ("own", &own)] {
+            let body = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+            let operation = json!({ "operationId": format!("ro_{name}"), "requestBody": body, "responses": {} });
+            page["paths"][format!("/ro/{name}")] = json!({ "post": operation });
+        }
+    });
+    let pinned = pin(&place, &["--operations", "ro_*"]);
+    assert_eq!(pinned.code, 0, "{pinned:#?}");
+    let made = actions(&place);
+    let made = made.as_object().unwrap();
+    assert_eq!(made.len(), 3, "{made:?}");
+    for action in made.values() {
+        let text = action["parameters"].to_string();
+        assert!(!text.contains("\"id\"") && text.contains("\"n\""), "{text}");
+    }
+}

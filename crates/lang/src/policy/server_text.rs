@@ -1,5 +1,7 @@
 //! What in the text of an MCP server looks like an instruction to a model, or hides something from who reads it.
 
+use serde_json::Value;
+
 use super::characters::is_hidden;
 
 /// Words that give orders to a model: a description says what a tool does.
@@ -37,6 +39,23 @@ pub fn suspicions<'a>(text: &str, others: impl IntoIterator<Item = &'a str>) -> 
     let is_named = |name: &&str| name.len() > 4 && names(text, name);
     found.extend(others.into_iter().find(is_named).map(|name| format!("it names `{name}`, a tool of another server")));
     found
+}
+
+/// All texts of a schema, with the names of its members: what a model reads of it.
+pub fn texts_of(schema: &Value) -> Vec<&str> {
+    let (mut texts, mut todo) = (Vec::new(), vec![schema]);
+    while let Some(value) = todo.pop() {
+        match value {
+            Value::String(text) => texts.push(text.as_str()),
+            Value::Array(items) => todo.extend(items),
+            Value::Object(members) => {
+                texts.extend(members.keys().map(String::as_str));
+                todo.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    texts
 }
 
 /// Whether a text has a name as a word of its own.

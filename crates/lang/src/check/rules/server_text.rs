@@ -1,13 +1,11 @@
 //! A text of an MCP server that looks like an instruction: models read it as a description of a tool.
 
-use serde_json::Value;
-
 use crate::check::{Rule, Subject};
 use crate::compile::locked_tools::LockedTools;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::tool::TypedTool;
-use crate::policy::server_text::suspicions;
+use crate::policy::server_text::{suspicions, texts_of};
 use crate::program::Tool;
 use crate::program::mcp::ServedTool;
 
@@ -55,17 +53,5 @@ fn is_locked(subject: &Subject<'_>, server: &str, tool: &str) -> bool {
 
 /// The texts of a tool that a model reads: its description may be the project's own.
 fn texts<'t>(tool: &'t Tool, served: &'t ServedTool) -> Vec<&'t str> {
-    let (mut texts, mut todo) = (vec![tool.description.as_str()], vec![&served.locked.input_schema]);
-    while let Some(value) = todo.pop() {
-        match value {
-            Value::String(text) => texts.push(text),
-            Value::Array(items) => todo.extend(items),
-            Value::Object(members) => {
-                texts.extend(members.keys().map(String::as_str));
-                todo.extend(members.values());
-            }
-            _ => {}
-        }
-    }
-    texts
+    std::iter::once(tool.description.as_str()).chain(texts_of(&served.locked.input_schema)).collect()
 }

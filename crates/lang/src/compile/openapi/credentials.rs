@@ -79,8 +79,8 @@ fn add(files: &PageFiles, name: &str, prefix: &str, made: &mut OperationCredenti
     let unknown = || format!("it names the security scheme `{name}`, which is not described");
     let schemes = files.page().get("components").and_then(|all| all.get("securitySchemes"));
     let scheme = files.follow(schemes.and_then(|all| all.get(name)).ok_or_else(unknown)?)?;
-    let key: String = format!("{prefix}_{}", name_of(name, &[])).to_ascii_lowercase();
-    let key: String = key.trim_end_matches('_').chars().take(MAX_KEY_CHARACTERS).collect();
+    let names = schemes.into_iter().flat_map(PagePart::members).map(|(name, _)| name.as_str());
+    let key = key_of(names, name, prefix);
     let kind = scheme.text("type").unwrap_or_default();
     let (place, header, text, holds) = match kind {
         "http" => match scheme.text("scheme").unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -123,4 +123,37 @@ fn add(files: &PageFiles, name: &str, prefix: &str, made: &mut OperationCredenti
     }
     made.secrets.insert(key, holds);
     Ok(())
+}
+
+/// The key of the secret of a scheme. Two schemes have no key in common, whatever of their names is left in it.
+fn key_of<'n>(names: impl Iterator<Item = &'n str>, name: &str, prefix: &str) -> String {
+    let plain = |name: &str| {
+        let key = format!("{prefix}_{}", name_of(name, &[])).to_ascii_lowercase();
+        key.trim_end_matches('_').chars().take(MAX_KEY_CHARACTERS).collect::<String>()
+    };
+    let own = plain(name);
+    let mut alike: Vec<&str> = names.filter(|other| plain(other) == own).collect();
+    alike.sort_unstable();
+    match alike.iter().position(|other| *other == name) {
+        None | Some(0) => own,
+        Some(at) => {
+            let ending = format!("_{}", at.saturating_add(1));
+            let begin: String = own.chars().take(MAX_KEY_CHARACTERS.saturating_sub(ending.len())).collect();
+            begin + &ending
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_schemes_have_two_keys() {
+        let long = ["a".repeat(80), "a".repeat(81)];
+        let names = ["api_key", "api-key", "API-Key", "other", &long[0], &long[1]];
+        let keys: Vec<String> = names.iter().map(|name| key_of(names.iter().copied(), name, "shop")).collect();
+        assert_eq!(keys[..4], ["shop_api_key_3", "shop_api_key_2", "shop_api_key", "shop_other"]);
+        assert!(keys[4] != keys[5] && keys[4..].iter().all(|key| key.len() == MAX_KEY_CHARACTERS), "{keys:?}");
+    }
 }

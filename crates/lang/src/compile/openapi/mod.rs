@@ -45,6 +45,9 @@ pub struct PinSettings {
     pub secret_prefix: String,
     /// What the names of actions begin with.
     pub name_prefix: String,
+    /// The names of the actions that are pinned, by their methods and paths: an operation keeps its name, so that a loop that names it
+    /// calls no other one when the page has more of one id.
+    pub known_names: BTreeMap<String, String>,
     /// The key of the secret that is sent as a token for operations whose security the page does not describe.
     pub bearer: Option<String>,
 }
@@ -107,11 +110,17 @@ pub fn actions_of(files: &PageFiles, settings: &PinSettings) -> Result<MadeActio
         ..MadeActions::default()
     };
     let operations = operations(files, &mut made.left_out)?;
-    let (mut taken, mut answers) = (BTreeSet::new(), AnswerReader::new(files));
+    let known = |place: &str| settings.known_names.get(place);
+    let mut taken: BTreeSet<String> =
+        operations.iter().filter_map(|written| known(&written.place()).cloned()).collect();
+    let mut answers = AnswerReader::new(files);
     for written in operations {
         let place = written.place();
         let id = written.operation.text("operationId").unwrap_or_default();
-        let name = action_name(&settings.name_prefix, id, &place, &mut taken);
+        let name = match known(&place) {
+            Some(name) => name.clone(),
+            None => action_name(&settings.name_prefix, id, &place, &mut taken),
+        };
         if !is_meant(&settings.patterns, &[&name, id, &place]) {
             made.unnamed = made.unnamed.saturating_add(1);
             continue;

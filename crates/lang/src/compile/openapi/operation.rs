@@ -14,7 +14,7 @@ use super::server_address::address;
 use super::sound_schema::sound;
 use super::{MadeAction, PinSettings};
 use crate::language::action::{Method, ValueStyle};
-use crate::policy::server_text::suspicions;
+use crate::policy::server_text::{suspicions, texts_of};
 use crate::program::reference::RESERVED;
 
 /// The most characters of a description.
@@ -172,6 +172,11 @@ impl WrittenOperation<'_> {
             url.push_str(&format!("{{{{{known}}}}}"));
             rest = after;
         }
+        // A run refuses such an address: it would be another one once it is sent.
+        let is_dots = |part: &str| matches!(part.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
+        if self.path.split(['/', '\\']).any(is_dots) {
+            return Err("its path has a `.` or `..` part".to_owned());
+        }
         Ok(url)
     }
 
@@ -253,20 +258,8 @@ impl WrittenOperation<'_> {
     fn suspicions(&self, action: &Value) -> Vec<String> {
         let written =
             ["summary", "description", "operationId"].map(|name| self.operation.text(name).unwrap_or_default());
-        let mut texts: Vec<String> = written.into_iter().map(str::to_owned).collect();
-        let mut todo = vec![action];
-        while let Some(value) = todo.pop() {
-            match value {
-                Value::String(text) => texts.push(text.clone()),
-                Value::Array(items) => todo.extend(items),
-                Value::Object(members) => {
-                    texts.extend(members.keys().cloned());
-                    todo.extend(members.values());
-                }
-                _ => {}
-            }
-        }
-        let found: BTreeSet<String> = texts.iter().flat_map(|text| suspicions(text, [])).collect();
+        let texts = written.into_iter().chain(texts_of(action));
+        let found: BTreeSet<String> = texts.flat_map(|text| suspicions(text, [])).collect();
         found.into_iter().collect()
     }
 }

@@ -214,8 +214,38 @@ impl<'p> SchemaReader<'p> {
         if let Some(all) = part.get("allOf") {
             parts.extend(all.items().map(|one| self.written_out(one, below)));
         }
-        let whole = if parts.is_empty() { Value::Object(made) } else { flat(made, parts) };
+        let whole = if parts.is_empty() {
+            Value::Object(made)
+        } else {
+            let mut answered = AnsweredNames::default();
+            self.answered_names(part, &mut answered, MAX_PARTS_DEPTH);
+            not_required(&mut made, &answered.names);
+            for members in parts.iter_mut().filter_map(Value::as_object_mut) {
+                not_required(members, &answered.names);
+            }
+            flat(made, parts)
+        };
         if part.is("nullable") { with_null(whole) } else { whole }
+    }
+
+    /// The properties that only an answer has, of a schema and of all that it is made of: another part may ask for one.
+    fn answered_names(&self, part: PagePart<'p>, found: &mut AnsweredNames, levels: usize) {
+        let Some(below) = levels.checked_sub(1) else { return };
+        let properties = part.get("properties").into_iter().flat_map(PagePart::members);
+        found.names.extend(properties.filter(|(_, at)| self.is_answered(*at)).map(|(name, _)| name.clone()));
+        if let Some(reference) = part.text("$ref")
+            && let Ok(target) = self.files.target(part.file, reference)
+            && found.seen.insert(target.key)
+        {
+            self.answered_names(target.part, found, below);
+        }
+        for one in part.get("allOf").into_iter().flat_map(PagePart::items) {
+            self.answered_names(one, found, below);
+        }
+    }
+
+    fn is_answered(&self, at: PagePart<'p>) -> bool {
+        at.is("readOnly") || self.files.follow(at).is_ok_and(|target| target.is("readOnly"))
     }
 
     /// Schemas by name, in the order of their names.
@@ -227,10 +257,9 @@ impl<'p> SchemaReader<'p> {
 
     /// Leaves out the properties that only an answer has.
     fn without_answered(&self, part: PagePart<'p>, made: &mut Map<String, Value>) {
-        let is_other =
-            |at: PagePart<'p>| at.is("readOnly") || self.files.follow(at).is_ok_and(|target| target.is("readOnly"));
         let properties = part.get("properties").into_iter().flat_map(PagePart::members);
-        let others: BTreeSet<&String> = properties.filter(|(_, at)| is_other(*at)).map(|(name, _)| name).collect();
+        let others: BTreeSet<&String> =
+            properties.filter(|(_, at)| self.is_answered(*at)).map(|(name, _)| name).collect();
         if others.is_empty() {
             return;
         }
@@ -335,6 +364,26 @@ fn exclusive(members: &Map<String, Value>, made: &mut Map<String, Value>) {
         {
             made.insert(word.to_owned(), value);
         }
+    }
+}
+
+/// The deepest nesting of parts in which names are looked for that only an answer has.
+const MAX_PARTS_DEPTH: usize = 16;
+
+/// The properties that only an answer has, and where they were looked for.
+#[derive(Default)]
+struct AnsweredNames {
+    names: BTreeSet<String>,
+    seen: BTreeSet<String>,
+}
+
+/// Asks for none of these properties, in a schema and in what it is made of.
+fn not_required(members: &mut Map<String, Value>, names: &BTreeSet<String>) {
+    if let Some(Value::Array(required)) = members.get_mut("required") {
+        required.retain(|name| !name.as_str().is_some_and(|name| names.contains(name)));
+    }
+    if let Some(Value::Array(parts)) = members.get_mut("allOf") {
+        parts.iter_mut().filter_map(Value::as_object_mut).for_each(|part| not_required(part, names));
     }
 }
 

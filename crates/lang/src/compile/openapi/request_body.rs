@@ -134,6 +134,10 @@ fn form<'p>(
             }
         }
     }
+    let is_open = |at: PagePart<'_>| at.value.is_object() || *at.value == json!(true);
+    if schema.get("additionalProperties").is_some_and(is_open) {
+        body.notes.push("the fields that its form does not name are never sent".to_owned());
+    }
     let named: Vec<&str> = required.into_iter().filter(|name| properties.contains_key(*name)).collect();
     let mut made = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if let Some(members) = made.as_object_mut().filter(|_| !named.is_empty()) {

@@ -36,6 +36,14 @@ fn filled(server: PagePart<'_>) -> Result<String, String> {
     let mut address = written.to_owned();
     for (name, variable) in server.get("variables").into_iter().flat_map(PagePart::members) {
         let value = variable.text("default").unwrap_or_default();
+        let mark = format!("{{{name}}}");
+        let before = written.split_once("://").map_or("", |(_, rest)| rest).split_once(&mark).map(|(before, _)| before);
+        // One of these in a part of the host would end it, and what is behind it would be another host.
+        if before.is_some_and(|before| !before.contains('/')) && value.contains(['/', '?', '#', '@', '\\']) {
+            return Err(format!(
+                "the variable `{name}` of the server `{written}` has `{value}`, which is no part of a host"
+            ));
+        }
         address = address.replace(&format!("{{{name}}}"), value);
     }
     if address.contains(['{', '}']) {
