@@ -9,7 +9,7 @@ use crate::json::from_bytes;
 use crate::question::StepQuestion;
 use loopctl_lang::policy::json_text;
 use loopctl_lang::program::file_value::key_twice_in;
-use loopctl_lang::program::form::{AskedField, AskedForm, FieldFault, listed, read_answer};
+use loopctl_lang::program::form::{AskedField, AskedForm, FieldFault, as_server_asks, listed, read_answer};
 use loopctl_lang::program::schema::short;
 
 /// What a form asks for.
@@ -88,14 +88,23 @@ fn key_values(keys: &[String], answer: &str) -> Result<Vec<(String, Value)>, Str
 /// # Errors
 /// What is wrong, at each field.
 pub(crate) fn field_values(fields: &[AskedField], answer: &str) -> Result<Vec<(String, Value)>, FormRefusal> {
+    let given = object(answer).ok_or_else(|| FormRefusal { why: shape_of(fields), faults: Vec::new() })?;
+    read_fields(fields, answer, &given)
+}
+
+/// `given`: the object that the answer is.
+fn read_fields(
+    fields: &[AskedField],
+    answer: &str,
+    given: &Map<String, Value>,
+) -> Result<Vec<(String, Value)>, FormRefusal> {
     let refusal = |why: String, faults| FormRefusal { why, faults };
-    let given = object(answer).ok_or_else(|| refusal(shape_of(fields), Vec::new()))?;
     if let Some(key) = key_twice_in(answer) {
         let message = "it is twice in the answer, and JSON keeps one of the two".to_owned();
         let fault = FieldFault { field: short(&key), message };
         return Err(refusal(listed(slice::from_ref(&fault)), vec![fault]));
     }
-    read_answer(fields, &given)
+    read_answer(fields, given)
         .map_err(|faults| refusal(format!("the form is not filled in: {}", listed(&faults)), faults))
 }
 
@@ -104,9 +113,9 @@ pub(crate) fn field_values(fields: &[AskedField], answer: &str) -> Result<Vec<(S
 /// # Errors
 /// What is wrong, at each field.
 pub(crate) fn server_values(fields: &[AskedField], answer: &str) -> Result<Vec<(String, Value)>, FormRefusal> {
-    let [only] = fields else { return field_values(fields, answer) };
+    let [only] = fields else { return field_values_of_server(fields, answer) };
     if object(answer).is_some() {
-        return field_values(fields, answer);
+        return field_values_of_server(fields, answer);
     }
     match only.read_typed(answer) {
         Ok(value) => Ok(vec![(only.name.clone(), value)]),
@@ -116,6 +125,16 @@ pub(crate) fn server_values(fields: &[AskedField], answer: &str) -> Result<Vec<(
             Err(FormRefusal { why, faults: vec![fault] })
         }
     }
+}
+
+fn field_values_of_server(fields: &[AskedField], answer: &str) -> Result<Vec<(String, Value)>, FormRefusal> {
+    let mut given = object(answer).ok_or_else(|| FormRefusal { why: shape_of(fields), faults: Vec::new() })?;
+    for field in fields {
+        if let Some(value) = given.get_mut(&field.name) {
+            *value = as_server_asks(field, value.take());
+        }
+    }
+    read_fields(fields, answer, &given)
 }
 
 /// Whether an answer fits the fields of a question of a sub-run.

@@ -6,7 +6,7 @@ use super::AskingServer;
 use loopctl_lang::language::form::FieldType;
 use loopctl_lang::policy::characters::is_hidden;
 use loopctl_lang::policy::json_text;
-use loopctl_lang::program::form::{AskedField, AskedForm, MAX_FIELDS, MAX_TEXT_CHARS};
+use loopctl_lang::program::form::{AskedField, AskedForm, JSON_HELP, MAX_FIELDS, MAX_TEXT_CHARS};
 use loopctl_lang::program::mcp::ServedTool;
 use loopctl_lang::program::schema::{self, Schema};
 
@@ -58,6 +58,7 @@ pub(super) fn form(by: &AskingServer, requests: &[ReadRequest<'_>]) -> Result<As
         if let Some(url) = request.url {
             show.insert(format!("{}url", request.prefix), Value::from(shown(url, MAX_MESSAGE_CHARS)));
         }
+        request.can_be_answered()?;
         fields.extend(request.consent_field());
         fields.extend(request.fields.iter().map(RequestedField::asked));
         if fields.len() > MAX_FIELDS {
@@ -108,6 +109,24 @@ impl<'r> ReadRequest<'r> {
         Ok(Self { key, fields, message, url: None, schema, prefix })
     }
 
+    /// # Errors
+    /// Why no human can answer it as it is asked: a run would wait for nothing.
+    fn can_be_answered(&self) -> Result<(), String> {
+        let is_odd = |name: &str| name.chars().any(|c| is_hidden(c) || c.is_control());
+        if is_odd(&self.prefix) || self.fields.iter().any(|field| is_odd(&field.name)) {
+            return Err("a value that it asks for has a hidden character in its name".to_owned());
+        }
+        let required = self.schema.and_then(|schema| schema.get("required")?.as_array()).into_iter().flatten();
+        let is_unknown = |name: &&str| !self.fields.iter().any(|field| field.own_name == *name);
+        if let Some(name) = required.filter_map(Value::as_str).find(is_unknown) {
+            return Err(format!("it asks for `{}`, and does not say what that is", line(name, MAX_NOTE_CHARS)));
+        }
+        match self.fields.iter().find(|field| field.is_required && field.has_no_value()) {
+            Some(field) => Err(format!("no value fits `{}` that it asks for", line(&field.name, MAX_NOTE_CHARS))),
+            None => Ok(()),
+        }
+    }
+
     /// Whether it wants values, and no visit to an address.
     pub(super) fn is_form(&self) -> bool {
         self.url.is_none()
@@ -155,7 +174,8 @@ impl RequestedField<'_> {
         let mut help: Vec<String> = note("description").into_iter().collect();
         help.extend(self.titles());
         if self.is_json() {
-            help.push("as JSON, like [\"a\", \"b\"]".to_owned());
+            help.extend(self.listed_values());
+            help.push(JSON_HELP.to_owned());
         }
         let bound = |name: &str| schema.get(name).filter(|bound| kind.has_order() && bound.is_number()).cloned();
         let field = AskedField {
@@ -163,7 +183,7 @@ impl RequestedField<'_> {
             required: self.is_required,
             min: bound("minimum"),
             max: bound("maximum"),
-            choices: self.choices().into_iter().map(|(text, _)| text).collect(),
+            choices: self.choice_texts(),
             ..plain(self.name.clone(), kind, &help.join("; "))
         };
         let written = schema.get("default").map(|default| match default {
@@ -207,6 +227,43 @@ impl RequestedField<'_> {
         self.choices().is_empty() && !matches!(self.word(), Some("boolean" | "integer" | "number" | "string"))
     }
 
+    /// Whether its bounds leave no value.
+    fn has_no_value(&self) -> bool {
+        let bound = |name: &str| self.schema.get(name).and_then(Value::as_f64);
+        let above = |low: &str, high: &str| bound(low).zip(bound(high)).is_some_and(|(low, high)| low > high);
+        above("minimum", "maximum") || above("minLength", "maxLength") || above("minItems", "maxItems")
+    }
+
+    /// What a list may have, and how much of it.
+    fn listed_values(&self) -> Vec<String> {
+        let Some(items) = self.schema.get("items").filter(|_| self.word() == Some("array")) else { return Vec::new() };
+        let list = |name: &str| items.get(name).and_then(Value::as_array).into_iter().flatten();
+        let named = |one: &Value| {
+            let value = one.get("const")?;
+            let title = one.get("title").and_then(Value::as_str).map(|title| line(title, MAX_NOTE_CHARS));
+            Some(title.map_or_else(|| value.to_string(), |title| format!("{value} is {title}")))
+        };
+        let values: Vec<String> = list("enum")
+            .map(Value::to_string)
+            .chain(list("oneOf").chain(list("anyOf")).filter_map(named))
+            .map(|value| line(&value, MAX_NOTE_CHARS))
+            .collect();
+        let count = |name: &str, how: &str| Some(format!("{how} {}", self.schema.get(name)?.as_u64()?));
+        let listed = (!values.is_empty()).then(|| format!("of {}", values.join(", ")));
+        listed.into_iter().chain(count("minItems", "at least")).chain(count("maxItems", "at most")).collect()
+    }
+
+    /// The choices as a human reads them. Two that read alike are one.
+    fn choice_texts(&self) -> Vec<String> {
+        let mut texts: Vec<String> = Vec::new();
+        for (text, _) in self.choices() {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        texts
+    }
+
     /// The values of which one is chosen, as texts and as they are.
     fn choices(&self) -> Vec<(String, &Value)> {
         if self.word() == Some("array") {
@@ -214,7 +271,9 @@ impl RequestedField<'_> {
         }
         let list = |name: &str| self.schema.get(name).and_then(Value::as_array).into_iter().flatten();
         let titled = list("oneOf").chain(list("anyOf")).filter_map(|one| one.get("const"));
-        list("enum").chain(titled).map(|value| (choice(value), value)).collect()
+        // Lists and objects are written as JSON.
+        let only = self.schema.get("const").filter(|only| !only.is_array() && !only.is_object());
+        list("enum").chain(titled).chain(only).map(|value| (choice(value), value)).collect()
     }
 
     /// What the choices are called, where they have titles.

@@ -143,3 +143,60 @@ fn a_question_is_the_same_when_it_is_read_back() {
     let text = serde_json::to_string(&question).unwrap();
     assert_eq!(serde_json::from_str::<ServerQuestion>(&text).unwrap(), question);
 }
+
+#[test]
+fn a_list_of_choices_shows_them_and_takes_a_list() {
+    let tags = json!({ "type": "array", "items": { "enum": ["r", "g"] }, "minItems": 1, "maxItems": 2 });
+    let titled = json!({ "type": "array", "items": { "anyOf": [{ "const": "s", "title": "Small" }] } });
+    let properties = json!({ "tags": tags, "sizes": titled });
+    let question =
+        asked(json!({ "q": form(json!({ "type": "object", "properties": properties, "required": ["tags"] })) }));
+    let question = question.unwrap();
+    let help: Vec<&str> = question.form.fields.iter().map(|field| field.help.as_deref().unwrap()).collect();
+    assert!(help[0].starts_with(r#"of "r", "g"; at least 1; at most 2; as JSON"#), "{help:?}");
+    assert!(help[1].starts_with(r#"of "s" is Small; as JSON"#), "{help:?}");
+    for answer in [json!({ "tags": ["r"] }), json!({ "tags": "[\"r\"]" })] {
+        assert_eq!(answered(&question, answer)["q"]["content"], json!({ "tags": ["r"] }));
+    }
+    assert!(refused(&question, r#"{"tags": ["x"]}"#).contains("does not fit"));
+    // A text takes no list.
+    let text = asked(
+        json!({ "q": form(json!({ "type": "object", "properties": { "note": { "type": "string", "maxLength": 5000 } } })) }),
+    );
+    assert!(refused(&text.unwrap(), r#"{"note": ["x"]}"#).contains("is no text"));
+}
+
+#[test]
+fn a_number_is_chosen_as_it_is_and_choices_that_read_alike_are_one() {
+    let properties = json!({ "a": { "type": "integer", "enum": [1, 2] }, "b": { "enum": ["1", 1] }, "c": { "const": "only" }, "d": { "enum": [true, false] } });
+    let question = asked(json!({ "q": form(json!({ "type": "object", "properties": properties })) })).unwrap();
+    let choices: Vec<Value> = question.form.fields.iter().map(|field| json!(field.choices)).collect();
+    assert_eq!(Value::from(choices), json!([["1", "2"], ["1"], ["only"], ["true", "false"]]));
+    let content = json!({ "a": 1, "b": "1", "c": "only", "d": true });
+    assert_eq!(answered(&question, json!({ "a": 1, "b": 1, "c": "only", "d": true }))["q"]["content"], content);
+    assert_eq!(answered(&question, json!({ "a": "1", "b": "1", "c": "only", "d": "true" }))["q"]["content"], content);
+    assert!(refused(&question, r#"{"a": 3}"#).contains("none of the choices"));
+}
+
+#[test]
+fn what_nobody_can_answer_is_not_asked() {
+    let of = |schema: Value| asked(json!({ "q": form(schema) })).map(drop);
+    for (schema, part) in [
+        (
+            json!({ "required": ["a", "missing"], "properties": { "a": { "type": "string" } } }),
+            "`missing`, and does not say",
+        ),
+        (
+            json!({ "required": ["a"], "properties": { "a": { "type": "integer", "minimum": 5, "maximum": 1 } } }),
+            "no value fits `a`",
+        ),
+        (json!({ "properties": { "n\u{1b}[2J": { "type": "string" } } }), "hidden character in its name"),
+        (json!({ "properties": { "n\u{200b}": { "type": "string" } } }), "hidden character in its name"),
+    ] {
+        assert!(of(schema.clone()).unwrap_err().contains(part), "{schema}");
+    }
+    let optional = json!({ "properties": { "a": { "type": "integer", "minimum": 5, "maximum": 1 } } });
+    assert_eq!(of(optional), Ok(()));
+    let two = json!({ "a\u{202e}": form(json!({ "properties": {} })), "b": form(json!({ "properties": {} })) });
+    assert!(asked(two).unwrap_err().contains("hidden character"));
+}

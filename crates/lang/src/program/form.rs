@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+pub use self::field_value::TIME_PATTERN;
 use super::reference::{Field, Scope, Unresolved};
 use super::schema::short;
 use super::template::{Template, ValueEscape};
@@ -391,6 +392,21 @@ pub fn literal_faults(field: &FormField) -> Vec<FieldFault> {
         faults.push(FieldFault { field: "default".to_owned(), ..fault });
     }
     faults
+}
+
+/// How the help of a field ends whose value is written as JSON.
+pub const JSON_HELP: &str = "as JSON, like [\"a\", \"b\"]";
+
+/// A value for a field that the server of a tool asks for: a list or an object is written as JSON, and a number or yes-or-no of its
+/// choices as the text that it is shown by.
+pub fn as_server_asks(field: &AskedField, given: Value) -> Value {
+    let is_json =
+        field.kind == FieldType::LongText && field.help.as_ref().is_some_and(|help| help.ends_with(JSON_HELP));
+    match given {
+        Value::Array(_) | Value::Object(_) if is_json => Value::from(given.to_string()),
+        Value::Number(_) | Value::Bool(_) if field.kind == FieldType::Choice => Value::from(given.to_string()),
+        given => given,
+    }
 }
 
 /// A value as a person writes it.

@@ -15,7 +15,7 @@ use crate::syntax::decimal::Decimal;
 /// The pattern of a text of one line.
 const LINE_PATTERN: &str = "^[^\\u0000-\\u0008\\u000a-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$";
 /// The pattern of a time of the day.
-const TIME_PATTERN: &str = "^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$";
+pub const TIME_PATTERN: &str = "^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$";
 
 /// What ends a line of text.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
