@@ -2,6 +2,7 @@
 
 mod call;
 mod list;
+mod outgoing_lines;
 mod pin;
 mod serve;
 mod stdio_session;

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use tokio::sync::watch;
+
 use super::authorizer::Authorizer;
 use super::folder::Folder;
 use crate::drive::answer_hint::AnswerHints;
@@ -66,6 +68,8 @@ impl LiveFolder {
 /// The folder that is served now, and why it was not replaced when it was read last.
 pub struct CurrentFolder {
     now: RwLock<Arc<LiveFolder>>,
+    /// Wakes who waits for another folder.
+    replaced: watch::Sender<()>,
     fault: Mutex<Option<ReloadFault>>,
 }
 
@@ -81,7 +85,7 @@ pub struct ReloadFault {
 impl CurrentFolder {
     /// This folder is served first.
     pub fn new(served: LiveFolder) -> Self {
-        Self { now: RwLock::new(Arc::new(served)), fault: Mutex::default() }
+        Self { now: RwLock::new(Arc::new(served)), replaced: watch::Sender::new(()), fault: Mutex::default() }
     }
 
     /// What is served now. Who keeps it for a while keeps all of it.
@@ -93,6 +97,12 @@ impl CurrentFolder {
     pub fn replace(&self, served: LiveFolder) {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(served);
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.replaced.send_replace(());
+    }
+
+    /// Changes whenever another folder is served.
+    pub fn replacements(&self) -> watch::Receiver<()> {
+        self.replaced.subscribe()
     }
 
     /// Notes why what was read is not served.

@@ -9,15 +9,17 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
+use super::outgoing_lines::{OutgoingLines, TIME_TO_READ};
 use crate::cli::next_commands::NextCommands;
 use crate::cli::output::shown;
 use crate::cli::process::{acting_user, local_user};
 use crate::cli::remedies;
 use crate::cli::signals::SignalCounter;
 use crate::cli::store::StorePlace;
+use crate::drive::broken_message::OutermostMembers;
 use crate::drive::clock;
 use crate::drive::engine::{Engine, Finished, Resume, Watch};
 use crate::drive::fault::Fault;
@@ -25,25 +27,21 @@ use crate::drive::start::Start;
 use crate::drive::stop::Stop;
 use crate::engine::event::DecisionRights;
 use crate::engine::notice::{Listener, Notice};
+use crate::engine::state::Phase;
 use crate::language::mcp::McpProtocol;
 use crate::program::Program;
 use crate::serve::Folder;
-use crate::serve::mcp::client_message::{
-    self, ClientMessage, ClientRequest, INVALID_REQUEST, McpRefusal, answer, notification,
-};
+use crate::serve::mcp::answer_notes::{self, AnswerNotes};
+use crate::serve::mcp::client_message::{self, ClientMessage, ClientRequest, McpRefusal, answer, notification};
 use crate::serve::mcp::offered_tools::McpTools;
 use crate::serve::mcp::protocol::{self, AnsweredCall, ClientEra, McpWork, ToolRequest};
-use crate::serve::mcp::put_question::{self, Decider};
+use crate::serve::mcp::put_question::{self, Decider, GivenAnswer, GivenAnswers};
 use crate::serve::mcp::request_state::{AskedPause, StateScope};
 use crate::serve::mcp::{MAX_MESSAGE_BYTES, call_result, progress};
 use crate::trace::{Redaction, RunResult, escape, result};
 
 /// The most requests under way, with those that wait for a run's turn.
 const MAX_REQUESTS: usize = 256;
-/// The most messages that wait to be written.
-const MAX_UNWRITTEN: usize = 256;
-/// How long a client may take to read what is left when the session ends.
-const TIME_TO_READ: Duration = Duration::from_secs(1);
 /// How long runs may take to end after they were asked to stop at once.
 const TIME_TO_STOP: Duration = Duration::from_millis(900);
 
@@ -66,9 +64,7 @@ struct StdioSession {
     settled: Mutex<Option<McpProtocol>>,
     under_way: Mutex<HashMap<String, Arc<RequestUnderWay>>>,
     turns: Semaphore,
-    written: mpsc::Sender<String>,
-    /// Whether the session ends.
-    ending: watch::Sender<bool>,
+    lines: OutgoingLines,
 }
 
 /// A request that takes time.
@@ -82,7 +78,7 @@ struct RequestUnderWay {
 /// What came from the client.
 enum FrameRead {
     Line(Vec<u8>),
-    TooLong,
+    TooLong(OutermostMembers),
 }
 
 /// Serves a client until its messages end, or a signal comes; then each run finishes its step.
@@ -92,18 +88,17 @@ pub async fn serve_session(
     output: impl AsyncWrite + Unpin + Send + 'static,
     signals: SignalCounter,
 ) {
-    let (written, unwritten) = mpsc::channel(MAX_UNWRITTEN);
+    let (lines, unwritten) = OutgoingLines::new();
     let (frames, mut incoming) = mpsc::channel(1);
     let session = Arc::new(StdioSession {
         turns: Semaphore::new(parts.runs_at_once),
         parts,
         settled: Mutex::default(),
         under_way: Mutex::default(),
-        written,
-        ending: watch::Sender::new(false),
+        lines,
     });
     let writer = tokio::spawn(write(output, unwritten));
-    let ending = session.ending.clone();
+    let ending = session.lines.ending();
     let reader = tokio::spawn(async move {
         read(BufReader::new(input), frames).await;
         // What is being answered now may never be read.
@@ -115,7 +110,7 @@ pub async fn serve_session(
             biased;
             () = signals.reach(1) => break,
             // Nobody reads any more.
-            () = session.written.closed() => break,
+            () = session.lines.unread() => break,
             Some(_) = requests.join_next(), if !requests.is_empty() => {}
             frame = incoming.recv() => match frame {
                 Some(frame) => tokio::select! {
@@ -127,7 +122,7 @@ pub async fn serve_session(
             }
         }
     }
-    session.ending.send_replace(true);
+    session.lines.end();
     reader.abort();
     session.end(&mut requests, &signals).await;
     drop(session);
@@ -142,25 +137,13 @@ impl StdioSession {
     /// Writes a message. In a session that ends it is lost if nobody reads.
     async fn write(&self, message: &Value) {
         let line = escape::json(&message.to_string()).into_owned() + "\n";
-        let mut ending = self.ending.subscribe();
-        let over = async {
-            let _ = ending.wait_for(|is_over| *is_over).await;
-            tokio::time::sleep(TIME_TO_READ).await;
-        };
-        tokio::select! {
-            biased;
-            _ = self.written.send(line) => {}
-            () = over => {}
-        }
+        self.lines.write(line).await;
     }
 
     async fn take(self: &Arc<Self>, frame: FrameRead, requests: &mut JoinSet<()>) {
         let line = match frame {
             FrameRead::Line(line) => line,
-            FrameRead::TooLong => {
-                let why = format!("a message has at most {MAX_MESSAGE_BYTES} bytes");
-                return self.write(&McpRefusal::new(INVALID_REQUEST, why).answer(&Value::Null)).await;
-            }
+            FrameRead::TooLong(members) => return self.write(&client_message::too_long(&members)).await,
         };
         match client_message::read(&line) {
             Err(refusal) => self.write(&refusal).await,
@@ -190,7 +173,7 @@ impl StdioSession {
         let settled = *self.settled.lock().unwrap_or_else(PoisonError::into_inner);
         let era = ClientEra::of(&request, settled);
         let tools = self.tools();
-        let asked = era.and_then(|era| Ok((era, era.asked(&request, || tools.listed())?)));
+        let asked = era.and_then(|era| Ok((era, era.asked(&request, false, || tools.listed())?)));
         match asked {
             Err(refusal) => self.write(&refusal.answer(&id)).await,
             Ok((_, McpWork::Result(result))) => self.write(&answer(&id, &result)).await,
@@ -235,10 +218,10 @@ impl StdioSession {
         let result = match asked {
             McpWork::Result(result) => Ok(result),
             McpWork::Call(call) => self.run(era, &call, &under_way).await,
-            McpWork::Listen => {
-                self.write(&protocol::listening(&id)).await;
+            McpWork::Listen { tools } => {
+                self.write(&protocol::listening(&id, tools)).await;
                 self.until_over(&under_way).await;
-                Ok(json!({ "_meta": { "io.modelcontextprotocol/subscriptionId": id } }))
+                Ok(protocol::listened(&id))
             }
         };
         let is_cancelled = under_way.is_cancelled.load(Ordering::SeqCst);
@@ -254,10 +237,9 @@ impl StdioSession {
     }
 
     async fn until_over(&self, under_way: &RequestUnderWay) {
-        let mut ending = self.ending.subscribe();
         tokio::select! {
             () = under_way.cancelled() => {}
-            _ = ending.wait_for(|is_over| *is_over) => {}
+            () = self.lines.ended() => {}
         }
     }
 
@@ -282,7 +264,7 @@ impl StdioSession {
         let listener = call.progress_token.as_ref().map(|token| ProgressListener {
             token: token.clone(),
             count: AtomicU64::new(0),
-            written: self.written.clone(),
+            written: self.lines.sender(),
             under_way: Arc::clone(under_way),
             redact: Redaction::new(&program.project.redact),
         });
@@ -302,11 +284,12 @@ impl StdioSession {
             Err(fault) => return Ok(call_result::failure(fault.code(), &said(&fault), None)),
         };
         let result = result(shown(program), &finished.state, &Redaction::new(&program.project.redact));
-        if let Some(put) = put(call, &result, left.why.as_deref()).filter(|_| era.elicits && !left.is_declined) {
+        let is_put = era.elicits && !left.notes.is_declined;
+        if let Some(put) = put(call, &result, &left.notes).filter(|_| is_put) {
             return Ok(put);
         }
         let next = self.next_commands(&result.run_id);
-        Ok(call_result::of_run(&result, || match next.lasts {
+        Ok(call_result::of_run(&result, left.notes.note(std::iter::empty()), || match next.lasts {
             true => next.deciding(&result),
             false => Some(IN_MEMORY.to_owned()),
         }))
@@ -361,15 +344,13 @@ impl RequestUnderWay {
 /// A run that this process does not drive any more.
 struct LeftRun {
     finished: Result<Finished, Fault>,
-    /// What was wrong with an answer.
-    why: Option<String>,
-    /// Whether the user does not answer.
-    is_declined: bool,
+    /// What became of the answers.
+    notes: AnswerNotes,
 }
 
 impl From<Result<Finished, Fault>> for LeftRun {
     fn from(finished: Result<Finished, Fault>) -> Self {
-        Self { finished, why: None, is_declined: false }
+        Self { finished, notes: AnswerNotes::default() }
     }
 }
 
@@ -396,23 +377,35 @@ async fn answer_run(
     let is_asked = result.pause.as_ref().is_some_and(|pause| pause.number == asked.pause);
     let questions = if is_asked { put_question::of_run(&result) } else { Vec::new() };
     let decider = Decider { pause: asked.pause, by: local_user(), rights: DecisionRights::All };
-    let given = put_question::given(&questions, &run.answered.responses, &decider)?;
-    let mut left = LeftRun { finished: Ok(Finished { state }), why: None, is_declined: given.is_declined };
-    let mut resumptions: Vec<Resume> =
-        given.decided.into_iter().map(|decided| Resume { decided: Some(decided), ..Resume::default() }).collect();
-    if resumptions.is_empty() && !is_asked {
-        resumptions.push(Resume::default());
-    }
-    for resume in resumptions {
+    let responses = &run.answered.responses;
+    let GivenAnswers { answers, mut notes } = put_question::given(&questions, responses, &decider)?;
+    let mut finished = Ok(Finished { state });
+    let mut is_taken = false;
+    for GivenAnswer { key, decided } in answers {
+        let resume = Resume { decided: Some(decided), ..Resume::default() };
         match engine.resume(program, &asked.run_id, resume, watch.clone()).await {
-            Err(Fault::Refused(why)) => {
-                left.why = Some(why);
-                break;
+            Err(Fault::Refused(why)) if is_taken || waits_so(engine, program, &asked).await => notes.fault(&key, why),
+            // Another answer came first.
+            Err(Fault::Refused(_)) => notes.late(&key),
+            other => {
+                answer_notes::taken(&asked, &key, responses);
+                (finished, is_taken) = (other, true);
             }
-            finished => left.finished = finished,
         }
     }
-    Ok(left)
+    let waits = is_taken || (is_asked && waits_so(engine, program, &asked).await);
+    if !waits {
+        // Its driver may be of an earlier call: this one waits for the run.
+        finished = engine.join(program, &asked.run_id, watch).await;
+    }
+    notes.settle(&asked, responses);
+    Ok(LeftRun { finished, notes })
+}
+
+/// Whether a run still waits in the pause that a client was asked about.
+async fn waits_so(engine: &Engine, program: &Program, asked: &AskedPause) -> bool {
+    let state = engine.state(program, &asked.run_id).await;
+    state.is_ok_and(|state| matches!(&state.phase, Phase::Paused { pause, .. } if pause.number == asked.pause))
 }
 
 /// For which call what is asked is sealed. Who starts this process is one caller.
@@ -421,12 +414,12 @@ fn scope(call: &ToolRequest) -> StateScope<'_> {
 }
 
 /// The questions of a run, as a client puts them to its user.
-fn put(call: &ToolRequest, result: &RunResult, why: Option<&str>) -> Option<Value> {
+fn put(call: &ToolRequest, result: &RunResult, notes: &AnswerNotes) -> Option<Value> {
     let questions = put_question::of_run(result);
     let pause = result.pause.as_ref().filter(|_| !questions.is_empty())?;
     let asked = AskedPause { run_id: result.run_id.clone(), pause: pause.number };
     let state = scope(call).seal(&asked)?;
-    Some(put_question::result(&result.run_id, &questions, &state, why))
+    Some(put_question::result(&result.run_id, &questions, &state, notes))
 }
 
 /// A fault, with what helps against it: all that is wrong with an input.
@@ -470,10 +463,12 @@ async fn read(mut input: impl tokio::io::AsyncBufRead + Unpin, frames: mpsc::Sen
         let frame = match (&mut input).take(limit).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) if line.len() > MAX_MESSAGE_BYTES && line.last() != Some(&b'\n') => {
-                if !pass_over(&mut input).await {
+                let mut members = OutermostMembers::default();
+                members.take(&line);
+                if !pass_over(&mut input, &mut members).await {
                     return;
                 }
-                FrameRead::TooLong
+                FrameRead::TooLong(members)
             }
             Ok(_) if line.trim_ascii().is_empty() => continue,
             Ok(_) => FrameRead::Line(line),
@@ -485,14 +480,18 @@ async fn read(mut input: impl tokio::io::AsyncBufRead + Unpin, frames: mpsc::Sen
 }
 
 /// Reads the rest of a line; returns whether it has an end.
-async fn pass_over(input: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> bool {
+async fn pass_over(input: &mut (impl tokio::io::AsyncBufRead + Unpin), members: &mut OutermostMembers) -> bool {
     loop {
         let (length, is_end) = match input.fill_buf().await {
             Ok([]) | Err(_) => return false,
-            Ok(bytes) => match bytes.iter().position(|byte| *byte == b'\n') {
-                Some(at) => (at.saturating_add(1), true),
-                None => (bytes.len(), false),
-            },
+            Ok(bytes) => {
+                let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                members.take(line);
+                match line.len() < bytes.len() {
+                    true => (line.len().saturating_add(1), true),
+                    false => (line.len(), false),
+                }
+            }
         };
         input.consume(length);
         if is_end {

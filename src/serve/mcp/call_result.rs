@@ -4,15 +4,16 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::engine::outcome::{Status, Termination};
-use crate::trace::RunResult;
+use crate::trace::{RunResult, escape};
 
 /// The most bytes of the structure of a result. A message has it twice.
 const MAX_STRUCTURE_BYTES: usize = 1 << 20;
 /// The most faults of an input that are listed.
 const MAX_FAULTS: usize = 20;
 
-/// The result of a run. `decided_by`: how what it waits for is decided, where the client may know that.
-pub fn of_run(result: &RunResult, decided_by: impl FnOnce() -> Option<String>) -> Value {
+/// The result of a run. `note`: what was wrong with the answers of the call. `decided_by`: how what it waits for is decided, where
+/// the client may know that.
+pub fn of_run(result: &RunResult, note: Option<String>, decided_by: impl FnOnce() -> Option<String>) -> Value {
     let mut structure = Map::new();
     structure.insert("run_id".to_owned(), json!(result.run_id));
     structure.insert("status".to_owned(), json!(result.status));
@@ -27,6 +28,9 @@ pub fn of_run(result: &RunResult, decided_by: impl FnOnce() -> Option<String>) -
     }
     if result.status == Status::Paused {
         structure.insert("pause".to_owned(), paused(result, decided_by));
+    }
+    if let Some(note) = note {
+        structure.insert("note".to_owned(), json!(note));
     }
     structure.insert("usage".to_owned(), json!(result.usage));
     let is_error = !matches!(result.status, Status::Completed | Status::Paused);
@@ -82,8 +86,13 @@ fn paused(result: &RunResult, decided_by: impl FnOnce() -> Option<String>) -> Va
     let shown: Vec<Value> = questions
         .iter()
         .map(|question| match is_open(question.kind) {
-            true if question.options.is_empty() => json!({ "kind": question.kind, "question": question.text }),
-            true => json!({ "kind": question.kind, "question": question.text, "options": question.options }),
+            true if question.options.is_empty() => {
+                json!({ "kind": question.kind, "question": escape::report(&question.text) })
+            }
+            true => {
+                let options: Vec<String> = question.options.iter().map(|option| escape::report(option)).collect();
+                json!({ "kind": question.kind, "question": escape::report(&question.text), "options": options })
+            }
             false => json!({ "kind": question.kind }),
         })
         .collect();

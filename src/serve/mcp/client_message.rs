@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::MAX_ID_BYTES;
+use super::{MAX_ID_BYTES, MAX_MESSAGE_BYTES};
+use crate::drive::broken_message::{OutermostMembers, repaired};
 use crate::engine::json::from_bytes;
 use crate::program::file_value;
 
@@ -96,13 +97,21 @@ pub fn notification(method: &str, params: &Value) -> Value {
 /// The answer that says why it can't be read.
 pub fn read(bytes: &[u8]) -> Result<ClientMessage, Value> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let refuse = |code, why: String| Err(McpRefusal::new(code, why).answer(&Value::Null));
-    let value: Value = match from_bytes(bytes) {
-        Ok(value) => value,
-        Err(error) => return refuse(PARSE_ERROR, format!("the message is no JSON: {error}")),
+    let repaired_text;
+    let (value, bytes): (Value, &[u8]) = match from_bytes(bytes) {
+        Ok(value) => (value, bytes),
+        // Halves of characters, and bytes that are no text, are read as U+FFFD: a text that was cut is written so.
+        Err(error) => {
+            repaired_text = repaired(bytes);
+            match from_bytes(repaired_text.as_bytes()) {
+                Ok(value) => (value, repaired_text.as_bytes()),
+                Err(_) => return Err(unreadable(&repaired_text, &error.to_string())),
+            }
+        }
     };
     let Value::Object(mut message) = value else {
-        return refuse(INVALID_REQUEST, "a message is one JSON object: batches are not taken".to_owned());
+        let why = "a message is one JSON object: batches are not taken";
+        return Err(McpRefusal::new(INVALID_REQUEST, why).answer(&Value::Null));
     };
     let id = message.shift_remove("id");
     // The answer to what can't be taken has the id, where that is one.
@@ -132,6 +141,24 @@ pub fn read(bytes: &[u8]) -> Result<ClientMessage, Value> {
         Some(id) if is_id(&id) => Ok(ClientMessage::Request(ClientRequest { id, method, params })),
         Some(_) => refuse(&format!("`id` is a text or a whole number of at most {MAX_ID_BYTES} bytes, and never null")),
     }
+}
+
+/// The answer to a message that is no JSON, with the id that is in it: without one, its sender would wait for nothing.
+fn unreadable(text: &str, error: &str) -> Value {
+    let mut members = OutermostMembers::default();
+    members.take(text.as_bytes());
+    McpRefusal::new(PARSE_ERROR, format!("the message is no JSON: {error}")).answer(&requested(&members))
+}
+
+/// The answer to a message that is too long to be kept.
+pub fn too_long(members: &OutermostMembers) -> Value {
+    let why = format!("a message has at most {MAX_MESSAGE_BYTES} bytes");
+    McpRefusal::new(INVALID_REQUEST, why).answer(&requested(members))
+}
+
+/// The id of a request that could not be read; null when it has none.
+fn requested(members: &OutermostMembers) -> Value {
+    members.id().filter(|id| members.has_method && is_id(id)).unwrap_or_default()
 }
 
 /// Whether a value is the id of a request.
@@ -170,6 +197,13 @@ mod tests {
         }
         assert_eq!(refused(r#"{"jsonrpc": "2.0", "id": 3, "id": 4, "method": "ping"}"#).0, INVALID_REQUEST);
         assert!(read(b"\xff").is_err());
+        // What is no JSON is answered to who waits for it.
+        let odd = r#"{"jsonrpc": "2.0", "id": 7, "method": "x", "params": {"n": NaN}}"#;
+        assert_eq!(refused(odd), (PARSE_ERROR, json!(7)));
+        let levels = ("[".repeat(140), "]".repeat(140));
+        let deep = format!(r#"{{"method":"x","params":{{"a":{}{}}},"jsonrpc":"2.0","id":"d"}}"#, levels.0, levels.1);
+        assert_eq!(refused(&deep), (PARSE_ERROR, json!("d")));
+        assert_eq!(refused(r#"{"jsonrpc": "2.0", "id": 7, "result": NaN}"#), (PARSE_ERROR, Value::Null));
     }
 
     #[test]
@@ -182,5 +216,11 @@ mod tests {
         assert_eq!((request.id.to_string().as_str(), request.method.as_str()), ("12345678901234567890", "ping"));
         assert!(matches!(of(r#"{"jsonrpc": "2.0", "method": "notifications/x"}"#), ClientMessage::Notification { .. }));
         assert!(matches!(of(r#"{"jsonrpc": "2.0", "id": 1, "result": {}}"#), ClientMessage::Response));
+        let ClientMessage::Request(cut) =
+            of(r#"{"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": "cut \ud83d", "b": "\ud83d\ude00"}}"#)
+        else {
+            panic!()
+        };
+        assert_eq!(json!(cut.params), json!({ "a": "cut \u{fffd}", "b": "\u{1f600}" }));
     }
 }

@@ -1,6 +1,7 @@
 //! `loopctl` as a server of the Model Context Protocol: loops and workflows are its tools. What is the same over stdio and HTTP is
 //! here: the messages, the two ways to open, the tools, and what a run gives. Who carries a call out is the transport.
 
+pub mod answer_notes;
 pub mod call_registry;
 pub mod call_result;
 pub mod client_message;
@@ -10,6 +11,7 @@ pub mod progress;
 pub mod protocol;
 pub mod put_question;
 pub mod request_state;
+pub mod result_schema;
 
 /// The most bytes of a message.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::result_schema;
 use crate::program::Program;
 use crate::serve::folder::ServedLoop;
 use crate::trace::escape;
@@ -41,7 +42,14 @@ impl<'l> McpTools<'l> {
     /// Why one of those is not offered.
     pub fn why_not(name: &str) -> String {
         let (shown, other) = (escape::line(name), name_of(name));
-        format!("`{shown}` is not offered: it would be the tool `{}`, as another one is", escape::line(&other))
+        match is_name(&other) {
+            true => {
+                format!("`{shown}` is not offered: it would be the tool `{}`, as another one is", escape::line(&other))
+            }
+            false => format!(
+                "`{shown}` is not offered: the name of a tool has letters of ASCII, digits, `_` and `-`, at most {MAX_NAME_CHARS}"
+            ),
+        }
     }
 
     /// The tools as they are listed, in the order of their names.
@@ -66,7 +74,16 @@ fn is_name(name: &str) -> bool {
 }
 
 fn tool(name: &str, program: &Program) -> Value {
-    json!({ "name": name, "description": description(program), "inputSchema": input_schema(program) })
+    let mut tool = json!({
+        "name": name,
+        "description": description(program).map(escape::report),
+        "inputSchema": input_schema(program),
+        "outputSchema": result_schema::of(program),
+    });
+    if let (Some(members), Some(hints)) = (tool.as_object_mut(), &program.mcp.annotations) {
+        members.insert("annotations".to_owned(), json!(hints));
+    }
+    tool
 }
 
 /// The schema of the input. It is an object's, whatever else it says: clients refuse other ones.

@@ -3,7 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::client_message::{ClientRequest, INVALID_REQUEST, METHOD_NOT_FOUND, McpRefusal, UNSUPPORTED_VERSION};
+use super::MAX_ID_BYTES;
+use super::client_message::{
+    ClientRequest, INVALID_REQUEST, METHOD_NOT_FOUND, McpRefusal, UNSUPPORTED_VERSION, notification,
+};
 use crate::diagnostic::nearest;
 use crate::drive::start::Start;
 use crate::language::mcp::McpProtocol;
@@ -13,6 +16,7 @@ use crate::serve::start_key::{StartKey, StartRequest};
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 /// The key of `_meta` that names the run which a call starts: the same again is the same run.
 const IDEMPOTENCY_KEY: &str = "loopctl/idempotency-key";
 /// The most bytes of an idempotency key.
@@ -45,7 +49,10 @@ pub enum McpWork {
     /// A loop or workflow is to run.
     Call(Box<ToolRequest>),
     /// A stream of notices about changes, which lasts until it is cancelled.
-    Listen,
+    Listen {
+        /// Whether the client wants to hear that the list of the tools has changed, and it is reported here.
+        tools: bool,
+    },
 }
 
 /// A call of a tool.
@@ -128,17 +135,22 @@ impl ClientEra {
         result
     }
 
-    /// What is asked for. `tools`: those that the client may call, as they are listed.
+    /// What is asked for. `tools`: those that the client may call, as they are listed. `changes`: whether the list may change.
     ///
     /// # Errors
     /// When nothing here answers it.
-    pub fn asked(self, request: &ClientRequest, tools: impl FnOnce() -> Vec<Value>) -> Result<McpWork, McpRefusal> {
+    pub fn asked(
+        self,
+        request: &ClientRequest,
+        changes: bool,
+        tools: impl FnOnce() -> Vec<Value>,
+    ) -> Result<McpWork, McpRefusal> {
         let is_modern = self.protocol.is_modern();
         let result = match &*request.method {
             "ping" if !is_modern => json!({}),
             "server/discover" if is_modern => json!({
                 "supportedVersions": spoken(),
-                "capabilities": capabilities(),
+                "capabilities": capabilities(changes),
                 "ttlMs": FRESH_MS,
                 "cacheScope": "private",
             }),
@@ -157,11 +169,18 @@ impl ClientEra {
             "subscriptions/listen" if is_modern => {
                 let wanted = request.params.get("notifications");
                 return match wanted {
-                    None | Some(Value::Object(_)) => Ok(McpWork::Listen),
+                    None => Ok(McpWork::Listen { tools: false }),
+                    Some(Value::Object(wanted)) => {
+                        let tools = wanted.get("toolsListChanged").and_then(Value::as_bool);
+                        Ok(McpWork::Listen { tools: changes && tools == Some(true) })
+                    }
                     Some(_) => Err(McpRefusal::params("`notifications` is an object")),
                 };
             }
-            other => return Err(McpRefusal::new(METHOD_NOT_FOUND, format!("there is no method {other:?} here"))),
+            other => {
+                let other = brief(other);
+                return Err(McpRefusal::new(METHOD_NOT_FOUND, format!("there is no method {other:?} here")));
+            }
         };
         Ok(McpWork::Result(self.result(result)))
     }
@@ -178,7 +197,8 @@ pub fn initialize(request: &ClientRequest) -> Result<(McpProtocol, Value), McpRe
     };
     let known = McpProtocol::of(word).filter(|protocol| !protocol.is_modern());
     let protocol = known.unwrap_or(McpProtocol::November2025);
-    let result = json!({ "protocolVersion": protocol.word(), "capabilities": capabilities(), "serverInfo": server() });
+    let result =
+        json!({ "protocolVersion": protocol.word(), "capabilities": capabilities(false), "serverInfo": server() });
     Ok((protocol, result))
 }
 
@@ -203,14 +223,30 @@ pub fn id_in_use() -> McpRefusal {
 
 /// That there is no tool of this name, with the nearest one.
 pub fn no_such_tool<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> McpRefusal {
-    let near = nearest(name, names).map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
-    McpRefusal::params(format!("Unknown tool: {name:?}{near}"))
+    let near = nearest(&brief(name), names).map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+    McpRefusal::params(format!("Unknown tool: {:?}{near}", brief(name)))
 }
 
-/// The first notice of a stream: none of the changes that it may ask for is reported.
-pub fn listening(id: &Value) -> Value {
-    let params = json!({ "_meta": { "io.modelcontextprotocol/subscriptionId": id }, "notifications": {} });
-    super::client_message::notification("notifications/subscriptions/acknowledged", &params)
+/// The beginning of a word of a client: what is sent back to it is bounded.
+fn brief(word: &str) -> String {
+    word.chars().take(100).collect()
+}
+
+/// The first notice of a stream: which of the changes that it asks for are reported. `tools`: those of the list of the tools.
+pub fn listening(id: &Value, tools: bool) -> Value {
+    let reported = if tools { json!({ "toolsListChanged": true }) } else { json!({}) };
+    let params = json!({ "_meta": { SUBSCRIPTION: id }, "notifications": reported });
+    notification("notifications/subscriptions/acknowledged", &params)
+}
+
+/// That the list of the tools has changed, in the stream of this id.
+pub fn tools_changed(id: &Value) -> Value {
+    notification("notifications/tools/list_changed", &json!({ "_meta": { SUBSCRIPTION: id } }))
+}
+
+/// The result of a stream that ends.
+pub fn listened(id: &Value) -> Value {
+    json!({ "_meta": { SUBSCRIPTION: id } })
 }
 
 /// The revisions, the newest first.
@@ -219,15 +255,14 @@ fn spoken() -> Vec<&'static str> {
 }
 
 fn unsupported(word: &str) -> McpRefusal {
-    let word: String = word.chars().take(100).collect();
     McpRefusal {
-        data: Some(json!({ "supported": spoken(), "requested": word })),
+        data: Some(json!({ "supported": spoken(), "requested": brief(word) })),
         ..McpRefusal::new(UNSUPPORTED_VERSION, "this revision of the protocol is not spoken here in this way")
     }
 }
 
-fn capabilities() -> Value {
-    json!({ "tools": {} })
+fn capabilities(changes: bool) -> Value {
+    if changes { json!({ "tools": { "listChanged": true } }) } else { json!({ "tools": {} }) }
 }
 
 fn server() -> Value {
@@ -248,8 +283,13 @@ fn called(params: &Map<String, Value>) -> Result<ToolRequest, McpRefusal> {
     let meta = params.get("_meta");
     let progress_token = match meta.and_then(|meta| meta.get("progressToken")) {
         None | Some(Value::Null) => None,
-        Some(token @ (Value::String(_) | Value::Number(_))) => Some(token.clone()),
-        Some(_) => return Err(McpRefusal::params("`progressToken` is a text or a number")),
+        Some(token @ (Value::String(_) | Value::Number(_))) if token.to_string().len() <= MAX_ID_BYTES => {
+            Some(token.clone())
+        }
+        Some(_) => {
+            let why = format!("`progressToken` is a text or a number of at most {MAX_ID_BYTES} bytes");
+            return Err(McpRefusal::params(why));
+        }
     };
     let idempotency_key = match meta.and_then(|meta| meta.get(IDEMPOTENCY_KEY)) {
         None | Some(Value::Null) => None,
@@ -337,7 +377,7 @@ mod tests {
     fn results_of_the_newest_revision_say_what_they_are_and_others_do_not() {
         let ask = |method: &str, params, settled| {
             let request = request(method, params);
-            ClientEra::of(&request, settled).and_then(|era| era.asked(&request, || vec![json!({ "name": "a" })]))
+            ClientEra::of(&request, settled).and_then(|era| era.asked(&request, true, || vec![json!({ "name": "a" })]))
         };
         let Ok(McpWork::Result(list)) = ask("tools/list", modern(json!({})), None) else { panic!() };
         assert_eq!(list["resultType"], "complete");
@@ -367,6 +407,7 @@ mod tests {
             (json!({ "name": "a", "inputResponses": {} }), "requestState"),
             (json!({ "name": "a", "requestState": "x", "inputResponses": 7 }), "inputResponses"),
             (json!({ "name": "a", "_meta": { "progressToken": {} } }), "progressToken"),
+            (json!({ "name": "a", "_meta": { "progressToken": "x".repeat(300) } }), "progressToken"),
             (json!({ "name": "a", "_meta": { IDEMPOTENCY_KEY: "" } }), IDEMPOTENCY_KEY),
             (json!({ "name": "a", "_meta": { IDEMPOTENCY_KEY: "é" } }), IDEMPOTENCY_KEY),
         ] {

@@ -3,11 +3,14 @@
 
 use serde_json::{Map, Value, json};
 
+use super::answer_notes::AnswerNotes;
 use super::client_message::McpRefusal;
 use crate::engine::event::{Decided, Decision, DecisionRights};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::question::StepQuestion;
+use crate::program::form::TIME_PATTERN;
 use crate::trace::RunResult;
+use crate::trace::escape;
 use crate::trace::result::PauseView;
 
 /// The key of the question of a loop, and of its answer.
@@ -33,9 +36,18 @@ pub struct PutQuestion {
 #[derive(Debug, PartialEq)]
 pub struct GivenAnswers {
     /// The decisions, one for each question that was answered.
-    pub decided: Vec<Decided>,
-    /// Whether one of the questions was declined.
-    pub is_declined: bool,
+    pub answers: Vec<GivenAnswer>,
+    /// What is wrong with the others.
+    pub notes: AnswerNotes,
+}
+
+/// An answer to a question.
+#[derive(Debug, PartialEq)]
+pub struct GivenAnswer {
+    /// What names the question.
+    pub key: String,
+    /// What it decides.
+    pub decided: Decided,
 }
 
 /// The questions of a run that waits for nothing else; none of any other run.
@@ -59,7 +71,10 @@ fn of_loop(pause: &PauseView) -> Option<PutQuestion> {
     }
     let mut schema = json!({ "type": "string" });
     if let (Some(members), false) = (schema.as_object_mut(), question.options.is_empty()) {
-        members.insert("description".to_owned(), json!(format!("offered: {}", question.options.join("; "))));
+        members.insert(
+            "description".to_owned(),
+            json!(escape::report(&format!("offered: {}", question.options.join("; ")))),
+        );
     }
     let schema = json!({ "type": "object", "properties": { ANSWER: schema }, "required": [ANSWER] });
     Some(PutQuestion { key: ANSWER.to_owned(), at: None, message, schema })
@@ -102,9 +117,19 @@ fn drawn(schema: &Value) -> Option<Value> {
         let mut member = Map::new();
         member.insert("type".to_owned(), json!(kind));
         for keyword in FORM_KEYWORDS {
-            if let Some(value) = field.get(keyword).filter(|value| !value.is_null()) {
-                member.insert(keyword.to_owned(), value.clone());
+            match field.get(keyword) {
+                None | Some(Value::Null) => {}
+                Some(Value::String(text)) if matches!(keyword, "title" | "description") => {
+                    member.insert(keyword.to_owned(), json!(escape::report(text)));
+                }
+                Some(value) => {
+                    member.insert(keyword.to_owned(), value.clone());
+                }
             }
+        }
+        // Clients draw no pattern: who fills it in must read what is taken.
+        if field.get("pattern").and_then(Value::as_str) == Some(TIME_PATTERN) {
+            member.entry("description").or_insert_with(|| json!("Hours and minutes of 24 hours, like 09:30."));
         }
         properties.insert(name.clone(), Value::Object(member));
     }
@@ -115,13 +140,17 @@ fn drawn(schema: &Value) -> Option<Value> {
     Some(drawn)
 }
 
-/// The result that puts questions. `why`: what was wrong with the answers that came.
-pub fn result(run_id: &str, questions: &[PutQuestion], state: &str, why: Option<&str>) -> Value {
+/// The result that puts questions. `notes`: what was wrong with the answers that came; each question has what is its own.
+pub fn result(run_id: &str, questions: &[PutQuestion], state: &str, notes: &AnswerNotes) -> Value {
+    let general = notes.note(questions.iter().map(|question| &*question.key));
     let put = |question: &PutQuestion| {
-        let message = match why {
+        let own = notes.of(&question.key).or(general.as_deref());
+        let message = match own {
             Some(why) => format!("{}\n\n({why})", question.message),
             None => question.message.clone(),
         };
+        // The words may be a model's, or those of another server.
+        let message = escape::report(&message);
         let params = json!({ "mode": "form", "message": message, "requestedSchema": question.schema });
         (question.key.clone(), json!({ "method": "elicitation/create", "params": params }))
     };
@@ -130,7 +159,7 @@ pub fn result(run_id: &str, questions: &[PutQuestion], state: &str, why: Option<
         "_meta": { "loopctl/run_id": run_id } })
 }
 
-/// What the responses of a client decide in a pause. Those that answer no question are passed over.
+/// What the responses of a client decide in a pause. Answers to no question of it are noted, to be said.
 ///
 /// # Errors
 /// When one is no response to an elicitation.
@@ -139,35 +168,44 @@ pub fn given(
     responses: &Map<String, Value>,
     decider: &Decider,
 ) -> Result<GivenAnswers, McpRefusal> {
-    let mut answers = GivenAnswers { decided: Vec::new(), is_declined: false };
+    let mut given = GivenAnswers { answers: Vec::new(), notes: AnswerNotes::default() };
     for question in questions {
         let Some(response) = responses.get(&question.key) else { continue };
         let odd = |why: &str| McpRefusal::params(format!("the response {:?} {why}", question.key));
         match response.get("action").and_then(Value::as_str) {
             Some("accept") => {
-                let Some(Value::Object(content)) = response.get("content") else {
-                    return Err(odd("has a `content`, which is an object"));
+                // Who fills in nothing may leave it out: the form says then what it lacks.
+                let nothing = Map::new();
+                let content = match response.get("content") {
+                    None | Some(Value::Null) => &nothing,
+                    Some(Value::Object(content)) => content,
+                    Some(_) => return Err(odd("has a `content`, which is an object")),
                 };
                 let answer = match (&question.at, content.get(ANSWER)) {
                     (Some(_), _) => Value::Object(content.clone()).to_string(),
                     (None, Some(Value::String(answer))) => answer.clone(),
                     (None, Some(other)) if !other.is_null() => other.to_string(),
-                    (None, _) => return Err(odd("has `answer` in its `content`")),
+                    (None, _) => {
+                        given.notes.fault(&question.key, "the response has no `answer` in its `content`");
+                        continue;
+                    }
                 };
-                answers.decided.push(Decided {
+                let decided = Decided {
                     // After the first one, the run may be in another pause.
-                    pause: answers.decided.is_empty().then_some(decider.pause),
+                    pause: given.answers.is_empty().then_some(decider.pause),
                     at: question.at.clone(),
                     by: decider.by.clone(),
                     rights: decider.rights,
                     ..Decided::from(Decision::Answer(answer))
-                });
+                };
+                given.answers.push(GivenAnswer { key: question.key.clone(), decided });
             }
-            Some("decline" | "cancel") => answers.is_declined = true,
+            Some("decline" | "cancel") => given.notes.is_declined = true,
             _ => return Err(odd("has an `action`: accept, decline or cancel")),
         }
     }
-    Ok(answers)
+    given.notes.late_but(questions.iter().map(|question| &*question.key), responses);
+    Ok(given)
 }
 
 /// Who decides, and about which pause.
@@ -189,12 +227,13 @@ mod tests {
     fn a_form_is_drawn_of_what_clients_draw_and_of_nothing_else() {
         let schema = json!({ "type": "object", "additionalProperties": false, "required": ["who"], "properties": {
             "who": { "type": "string", "maxLength": 9, "pattern": "x" }, "when": { "type": ["string", "null"], "format": "date" },
-            "how": { "enum": ["a", "b"] } } });
+            "how": { "enum": ["a", "b"], "title": "H\u{202e}ow" }, "at": { "type": "string", "pattern": TIME_PATTERN } } });
         let form = drawn(&schema).unwrap();
         assert_eq!(form["required"], json!(["who"]));
         assert_eq!(form["properties"]["who"], json!({ "type": "string", "maxLength": 9 }));
         assert_eq!(form["properties"]["when"], json!({ "type": "string", "format": "date" }));
-        assert_eq!(form["properties"]["how"], json!({ "type": "string", "enum": ["a", "b"] }));
+        assert_eq!(form["properties"]["how"], json!({ "type": "string", "title": "H\\u{202E}ow", "enum": ["a", "b"] }));
+        assert!(form["properties"]["at"]["description"].as_str().unwrap().contains("09:30"), "{form}");
         assert!(drawn(&json!({ "properties": { "all": { "type": "array" } } })).is_none());
     }
 
@@ -211,13 +250,20 @@ mod tests {
         let of = |responses: Value| given(&questions, responses.as_object().unwrap(), &decider);
         let both = json!({ "answer": { "action": "accept", "content": { "answer": "yes" } },
             "who": { "action": "accept", "content": { "name": "Ada" } }, "more": 7 });
-        let decided = of(both).unwrap().decided;
+        let decided: Vec<Decided> = of(both).unwrap().answers.into_iter().map(|answer| answer.decided).collect();
         assert_eq!(decided[0].decision, Decision::Answer("yes".to_owned()));
         assert_eq!((decided[0].pause, decided[1].at.as_deref(), decided[1].pause), (Some(3), Some("who"), None));
         assert_eq!(decided[1].decision, Decision::Answer("{\"name\":\"Ada\"}".to_owned()));
-        assert!(of(json!({ "answer": { "action": "decline" } })).unwrap().is_declined);
-        assert_eq!(of(json!({})).unwrap(), GivenAnswers { decided: Vec::new(), is_declined: false });
-        for odd in [json!(7), json!({}), json!({ "action": "accept" }), json!({ "action": "accept", "content": {} })] {
+        assert!(of(json!({ "answer": { "action": "decline" } })).unwrap().notes.is_declined);
+        assert_eq!(of(json!({})).unwrap(), GivenAnswers { answers: Vec::new(), notes: AnswerNotes::default() });
+        // Nothing is filled in: a form says what it lacks, and another answer beside it is taken.
+        for nothing in [json!({ "action": "accept" }), json!({ "action": "accept", "content": null })] {
+            let given = of(json!({ "answer": nothing, "who": nothing })).unwrap();
+            assert_eq!((given.answers.len(), &given.answers[0].key), (1, &"who".to_owned()), "{given:?}");
+            assert_eq!(given.answers[0].decided.decision, Decision::Answer("{}".to_owned()));
+            assert!(given.notes.of("answer").unwrap().contains("no `answer`"));
+        }
+        for odd in [json!(7), json!({}), json!({ "action": "accept", "content": 7 })] {
             assert_eq!(of(json!({ "answer": odd })).unwrap_err().code, -32602, "{odd}");
         }
     }

@@ -2,6 +2,7 @@
 //! Nothing is kept between requests.
 
 mod call;
+mod change_stream;
 mod stream;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
 
 use self::call::{CallRefusal, McpCall};
+use self::change_stream::ListeningClient;
 use super::status::with_location;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -54,12 +56,12 @@ pub async fn message(
     };
     let folder = app.folder();
     let tools = || McpTools::of(&folder.loops, |name| caller.may_run(name).is_ok());
-    match era.asked(&request, || tools().listed()) {
+    match era.asked(&request, true, || tools().listed()) {
         Err(refusal) => Ok(refused(era, &request.id, &refusal)),
         Ok(McpWork::Result(result)) => Ok(json(StatusCode::OK, &answer(&request.id, &result))),
-        Ok(McpWork::Listen) => {
+        Ok(McpWork::Listen { tools }) => {
             let permit = app.quotas.take(&Owner::from(&caller), QuotaItem::EventStream)?;
-            Ok(stream::of_changes(app, caller, era, request.id, permit))
+            Ok(change_stream::of_changes(ListeningClient { app, caller, era, id: request.id, tools, _permit: permit }))
         }
         Ok(McpWork::Call(call)) => {
             // One that the caller may not start is refused as by the other routes.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::StdioClient;
 use super::{calling, modern, offer, project, runs};
-use crate::common::server::Server;
+use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, think, with};
 
 /// What a client says that can ask its user.
@@ -75,6 +75,11 @@ fn the_user_of_a_client_answers_a_loop_and_the_forms_of_a_workflow() {
     // The answer is taken once: the same again returns the run.
     let twice = client.ask("8", "tools/call", again(&state, responses))["result"].clone();
     assert_eq!(twice["structuredContent"], done["structuredContent"], "{twice}");
+    // Another one is not taken, and that is said.
+    let other = json!({ "answer": accepted(json!({ "answer": "spare" })) });
+    let other = client.ask("8b", "tools/call", again(&state, other))["result"]["structuredContent"].clone();
+    let note = other["note"].as_str().unwrap();
+    assert!(other["answer"] == "done" && note.contains("\"answer\" was not taken"), "{other}");
 
     let claim = |more: Value| asking(with(json!({ "name": "claim" }), more));
     let first = client.ask("9", "tools/call", claim(json!({})))["result"].clone();
@@ -90,6 +95,10 @@ fn the_user_of_a_client_answers_a_loop_and_the_forms_of_a_workflow() {
     let good = json!({ "ask_amount": accepted(json!({ "amount": 7 })) });
     let second = client.ask("11", "tools/call", answer(&again, good))["result"].clone();
     assert_eq!(second["inputRequests"]["ask_day"]["params"]["requestedSchema"]["properties"]["day"]["format"], "date");
+    let late = json!({ "ask_amount": accepted(json!({ "amount": 8 })) });
+    let second = client.ask("11b", "tools/call", answer(&again, late))["result"].clone();
+    let message = second["inputRequests"]["ask_day"]["params"]["message"].as_str().unwrap();
+    assert!(message.contains("\"ask_amount\" was not taken: the question was answered before"), "{second}");
     let day = json!({ "ask_day": accepted(json!({ "day": "2026-02-28" })) });
     let done = client.ask("12", "tools/call", answer(&second, day))["result"]["structuredContent"].clone();
     assert_eq!(done["answer"], json!({ "amount": 7, "day": "2026-02-28" }), "{done}");
@@ -98,6 +107,77 @@ fn the_user_of_a_client_answers_a_loop_and_the_forms_of_a_workflow() {
     assert_eq!((&plain["resultType"], &plain["structuredContent"]["status"]), (&json!("complete"), &json!("paused")));
     assert_eq!(client.end(), Vec::<Value>::new());
     assert_eq!(runs(&place).len(), 3);
+}
+
+/// The steps of a workflow that asks one form for each of three items.
+fn forms_of_items(place: &Place) {
+    let form = json!({ "type": "PbotForm", "id": "q", "properties": { "question": "How many?", "fields": [{ "name": "v", "type": "integer" }] } });
+    let each = json!({ "mode": "foreach", "items_path": "@input.all", "item_variable_name": "one", "on_pause": "go_on",
+        "actions_to_execute": [form], "collect": "@v", "collect_results": true, "result_key": "all" });
+    let steps = json!([{ "type": "loop", "id": "e", "properties": each }]);
+    let input = json!({ "type": "object", "properties": { "all": { "type": "array" } }, "required": ["all"] });
+    let definition = json!({ "actions": steps, "output": "@all" });
+    place.json(
+        "workflows/each.json",
+        &json!({ "name": "each", "description": "Asks.", "input": input, "definition": definition }),
+    );
+}
+
+#[test]
+fn a_wrong_answer_takes_no_other_one_with_it_and_is_said_of_its_own_question_alone() {
+    let place = place();
+    forms_of_items(&place);
+    let mut client = StdioClient::start(&place, &[]);
+    let call = |more: Value| asking(with(json!({ "name": "each", "arguments": { "all": [1, 2, 3] } }), more));
+    let asked = client.ask("1", "tools/call", call(json!({})))["result"].clone();
+    let keys: Vec<String> = asked["inputRequests"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(keys.len(), 3, "{asked}");
+    let given = |value: Value| accepted(json!({ "v": value }));
+    let answers = |asked: &Value, responses: Value| {
+        call(json!({ "requestState": asked["requestState"], "inputResponses": responses }))
+    };
+    let responses = json!({ &keys[0]: given(json!(1)), &keys[1]: given(json!("bad")), &keys[2]: given(json!(3)) });
+    let again = client.ask("2", "tools/call", answers(&asked, responses))["result"].clone();
+    let left = again["inputRequests"].as_object().unwrap();
+    assert_eq!(left.keys().collect::<Vec<_>>(), [&keys[1]], "{again}");
+    assert!(left[&keys[1]]["params"]["message"].as_str().unwrap().contains("bad"), "{again}");
+    // One that is empty is asked again, too.
+    let empty = json!({ &keys[1]: { "action": "accept" } });
+    let again = client.ask("3", "tools/call", answers(&again, empty))["result"].clone();
+    assert!(again["inputRequests"][&keys[1]]["params"]["message"].as_str().unwrap().contains("`v`"), "{again}");
+    let last = json!({ &keys[1]: given(json!(2)) });
+    let done = client.ask("4", "tools/call", answers(&again, last))["result"]["structuredContent"].clone();
+    assert_eq!((&done["status"], done.get("note")), (&json!("completed"), None), "{done}");
+    let outputs: Vec<&Value> = done["answer"].as_array().unwrap().iter().map(|item| &item["output"]).collect();
+    assert_eq!(outputs, [&json!(1), &json!(2), &json!(3)], "{done}");
+    client.end();
+}
+
+#[test]
+fn an_answer_that_is_sent_again_while_the_run_works_waits_for_it() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let server = Server::with(move |_, _| Answer::json("{}").behind(&held));
+    let place = calling(&server, false);
+    let ask = think("__pause_for_human__", json!({ "question": "Now?" }));
+    let replies = [ask, think("look", json!({})), complete(json!("looked"))];
+    place.json("slow.script.json", &json!({ "replies": replies }));
+    let mut client = StdioClient::start(&place, &[]);
+    let asked = client.ask("1", "tools/call", asking(json!({ "name": "slow" })))["result"].clone();
+    let responses = json!({ "answer": accepted(json!({ "answer": "yes" })) });
+    let again = asking(json!({ "name": "slow", "requestState": asked["requestState"], "inputResponses": responses }));
+    client.send("2", "tools/call", again.clone());
+    server.wait_for(1);
+    client.send("3", "tools/call", again);
+    // What comes after it is answered at once, so it is waiting.
+    client.ask("4", "tools/list", modern(json!({})));
+    gate.open();
+    for id in ["2", "3"] {
+        let given = client.answer(&json!(id))["result"]["structuredContent"].clone();
+        assert_eq!((&given["answer"], given.get("note")), (&json!("looked"), None), "{id}: {given}");
+    }
+    client.end();
+    assert_eq!((server.requests().len(), runs(&place).len()), (1, 1));
 }
 
 #[test]

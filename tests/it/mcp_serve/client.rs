@@ -99,6 +99,12 @@ impl StdioClient {
         Some(message)
     }
 
+    /// Ends the server at once, as nothing that it could notice.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Closes the input.
     pub fn close(&mut self) {
         self.stdin = None;

@@ -8,6 +8,7 @@ use super::{calling, modern, offer, project, runs};
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, think, wait_poll_interval, with};
 use crate::serve::client::{Reply, Serving};
+use crate::serve::reloads::hangup;
 
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
@@ -212,28 +213,51 @@ fn a_call_of_an_older_client_outlives_its_connection_and_is_cancelled_by_its_ses
 }
 
 #[test]
-fn a_stream_of_changes_says_that_it_has_none() {
+fn a_stream_of_changes_says_that_the_tools_of_its_caller_have_changed() {
     let place = Place::new();
     offer(&place, "quick", &[complete(json!("done"))], json!({}));
-    project(&place, &["quick"]);
-    let server = Serving::start(&place, &[]);
-    let message = json!({ "jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen",
-        "params": modern(json!({ "notifications": { "toolsListChanged": true } })) });
-    let body = message.to_string();
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: text/event-stream\r\n\
-         mcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen\r\ncontent-length: {}\r\n\r\n{body}",
-        server.address,
-        body.len()
-    );
-    let mut stream = server.connect();
-    stream.write_all(head.as_bytes()).unwrap();
-    let mut lines = std::io::BufReader::new(stream).lines().map(Result::unwrap);
-    let first = lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
-    let first: Value = serde_json::from_str(&first).unwrap();
+    project(&place, &["quick", "more"]);
+    let log = place.path().join("log.txt");
+    let server = Serving::start_logged(&place, &[], &log);
+    let discovered = send(&server, "", "server/discover", json!({})).json();
+    assert_eq!(discovered["result"]["capabilities"], json!({ "tools": { "listChanged": true } }));
+    let stream = |id: &str, wanted: Value| {
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": "subscriptions/listen",
+            "params": modern(json!({ "notifications": wanted })) });
+        let body = message.to_string();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: text/event-stream\r\n\
+             mcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen\r\ncontent-length: {}\r\n\r\n{body}",
+            server.address,
+            body.len()
+        );
+        let mut stream = server.connect();
+        stream.write_all(head.as_bytes()).unwrap();
+        let lines = std::io::BufReader::new(stream).lines().map(Result::unwrap);
+        lines.filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok())
+    };
+    let meta = |id: &str| json!({ "io.modelcontextprotocol/subscriptionId": id });
+    let (mut tools, mut none) = (stream("s", json!({ "toolsListChanged": true })), stream("n", json!({})));
+    let first = tools.next().unwrap();
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
-    let meta = json!({ "io.modelcontextprotocol/subscriptionId": "s" });
-    assert_eq!(first["params"], json!({ "_meta": meta, "notifications": {} }));
+    assert_eq!(first["params"], json!({ "_meta": meta("s"), "notifications": { "toolsListChanged": true } }));
+    assert_eq!(none.next().unwrap()["params"], json!({ "_meta": meta("n"), "notifications": {} }));
+    // Another script is no other tool.
+    let read_again = |times: usize| {
+        hangup(&server);
+        until(|| std::fs::read_to_string(&log).unwrap().matches("the folder was read again").count() == times);
+    };
+    offer(&place, "quick", &[complete(json!("other"))], json!({}));
+    read_again(1);
+    offer(&place, "more", &[complete(json!("done"))], json!({}));
+    read_again(2);
+    let changed = tools.next().unwrap();
+    assert_eq!(
+        changed,
+        json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": { "_meta": meta("s") } })
+    );
+    let list = send(&server, "", "tools/list", json!({})).json();
+    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 2, "{list}");
 }
 
 #[test]

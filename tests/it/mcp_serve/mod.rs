@@ -4,6 +4,8 @@
 mod asked;
 mod client;
 mod http;
+mod killed;
+mod messages;
 
 use serde_json::{Value, json};
 
@@ -91,7 +93,12 @@ fn a_client_of_either_revision_lists_and_calls_loops_and_reads_what_came_of_them
     let names: Vec<&str> =
         list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["asks", "desk_claim", "fails", "triage"]);
-    assert_eq!(list["tools"][3], json!({ "name": "triage", "description": "Does triage.", "inputSchema": schema }));
+    let listed = &list["tools"][3];
+    assert_eq!((&listed["description"], &listed["inputSchema"]), (&json!("Does triage."), &schema));
+    assert!(
+        listed["outputSchema"]["properties"]["answer"].is_object() && listed.get("annotations").is_none(),
+        "{listed}"
+    );
     assert_eq!(list["tools"][0]["inputSchema"]["type"], "object");
     let call = modern(json!({ "name": "triage", "arguments": { "ticket": "T-1" } }));
     let modern_result = client.ask("m", "tools/call", call)["result"].clone();

@@ -71,7 +71,7 @@ mod queue;
 mod readers;
 mod readiness;
 #[cfg(unix)]
-mod reloads;
+pub mod reloads;
 mod reminders;
 mod required_secrets;
 mod reruns;

@@ -19,6 +19,7 @@ use crate::diagnostic::Source;
 use crate::language::action::Action;
 use crate::language::action::Matcher;
 use crate::language::loop_document::LoopProperties;
+use crate::language::mcp_offer::McpOffer;
 use crate::language::notify::NOTIFY;
 use crate::language::step::{Approval, Form, OnRejected, Properties, TableOperation};
 use crate::language::tool::ActionTool;
@@ -53,18 +54,20 @@ pub(super) struct FlowHead {
     pub name: String,
     pub description: Option<String>,
     pub input: Option<Schema>,
+    pub mcp: McpOffer,
     /// The settings of the project.
     pub project: Arc<Project>,
 }
 
 /// Lowers the steps of a document; none when it has faults that were reported before.
 pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, head: FlowHead) -> Option<FlowProgram> {
-    let FlowHead { name, description, input, project } = head;
+    let FlowHead { name, description, input, mcp, project } = head;
     let mut lowering = FlowLowering { main, steps, declare, project: Arc::clone(&project) };
     let head = ProgramHead {
         name,
         description,
         input,
+        mcp,
         project,
         sources: Vec::new(),
         levels: 1,

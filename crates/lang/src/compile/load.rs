@@ -19,6 +19,7 @@ use super::steps::{self, Steps};
 use super::{Compiled, Texts, documents};
 use crate::diagnostic::{Diagnostic, Remedy, Source, codes, few};
 use crate::language::Project;
+use crate::language::mcp_offer::McpOffer;
 use crate::program::Program;
 use crate::program::schema::too_many_patterns_in;
 use crate::syntax::document::{Document, DocumentKind, read};
@@ -165,8 +166,8 @@ fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: O
         // Faults of the steps are known; only what is sound can be lowered.
         None if main.is_broken() || faults.iter().chain(&declare.faults).any(Diagnostic::is_error) => None,
         None => {
-            let Head { name, description, input, .. } = head;
-            let head = FlowHead { name, description, input, project: calls.settings.clone().unwrap_or_default() };
+            let Head { name, description, input, mcp, .. } = head;
+            let head = FlowHead { name, description, input, mcp, project: calls.settings.clone().unwrap_or_default() };
             flow::lower(main, &steps, &mut declare, head).map(Program::Flow)
         }
     };
@@ -230,16 +231,18 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     }
     let text = |field: &str| main.value.get(field).and_then(Value::as_str).map(str::to_owned);
     let name = text("name");
+    // What has another shape is reported where the shape is judged.
+    let mcp = main.value.get("mcp").and_then(|mcp| McpOffer::deserialize(mcp).ok()).unwrap_or_default();
     if main.kind == Some(DocumentKind::Workflow) {
         // A wrong name is reported where a tool names it.
         let input = schema(main, "/input", ReviewedValues::Objects, faults);
-        return Head { description: text("description"), input, ..Head::named(name.unwrap_or(stem)) };
+        return Head { description: text("description"), input, mcp, ..Head::named(name.unwrap_or(stem)) };
     }
     if let Some((name, fault)) = name.as_deref().and_then(|name| Some((name, names::fault_of(name)?))) {
         faults.push(names::bad_name(name, fault, "/name", main.tree.place("/name")));
     }
     let input = schema(main, "/input", ReviewedValues::Objects, faults);
-    Head { description: text("description"), input, ..Head::named(name.unwrap_or(stem)) }
+    Head { description: text("description"), input, mcp, ..Head::named(name.unwrap_or(stem)) }
 }
 
 /// The parsed texts, shared by the documents beside them.

@@ -15,6 +15,7 @@ use super::prompt::Prompts;
 use super::review::{ReviewedValues, review};
 use super::{Texts, effort, names, tool};
 use crate::diagnostic::{Diagnostic, few_of_many};
+use crate::language::mcp_offer::McpOffer;
 use crate::program::schema::Schema;
 use crate::program::template::{Template, ValueEscape};
 use crate::program::tool_names::ToolNames;
@@ -96,6 +97,7 @@ pub(super) fn react(
             name: head.name,
             description: head.description,
             input: head.input,
+            mcp: head.mcp,
             project: calls.settings.clone().unwrap_or_default(),
             sources,
             levels,
@@ -130,6 +132,7 @@ pub(super) struct Head {
     pub(super) name: String,
     pub(super) description: Option<String>,
     pub(super) input: Option<Schema>,
+    pub(super) mcp: McpOffer,
     pub(super) default_input: Option<Map<String, Value>>,
     pub(super) previous_run_id: Option<String>,
 }
@@ -137,7 +140,14 @@ pub(super) struct Head {
 impl Head {
     /// A head with a name and nothing else.
     pub(super) fn named(name: String) -> Self {
-        Self { name, description: None, input: None, default_input: None, previous_run_id: None }
+        Self {
+            name,
+            description: None,
+            input: None,
+            mcp: McpOffer::default(),
+            default_input: None,
+            previous_run_id: None,
+        }
     }
 }
 

@@ -221,6 +221,7 @@ codes! {
     DESTRUCTIVE_TOOL = "L242" Warning "destructive-tool" "Destructive MCP tool without a word about approval",
     SERVER_TEXT = "L243" Warning "server-text" "Text of an MCP server that looks like an instruction",
     LEFT_OUT_TOOL = "L244" Warning "left-out-tool" "MCP tool with a schema that can't be met",
+    OFFERED_TOOL = "L245" Warning "offered-tool" "Hints for MCP clients that do not hold",
     IDLE_STYLE = "L252" Error "idle-style" "Style that nothing is written in",
     UNCANCELLED_ITEMS = "L257" Warning "uncancelled-items" "Items whose `on_failure` does not run after a cancel",
 }

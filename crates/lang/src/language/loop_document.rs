@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::fields::{choice, read_without};
+use super::mcp_offer::McpOffer;
 use super::{Action, Filter, ForeachProperties, ReactProperties, Step};
 
 /// A loop document: one loop step, with what it takes and the actions that it carries along.
@@ -28,6 +29,9 @@ pub struct LoopDocument {
     #[serde(default, deserialize_with = "super::react::read_schema", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::react::json_schema")]
     pub input: Option<Value>,
+    /// What it is as a tool of `loopctl mcp serve` and of `POST /mcp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<McpOffer>,
     /// Registered actions that the document carries along; they are looked up before all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,

@@ -18,6 +18,7 @@ pub mod foreach;
 pub mod form;
 pub mod loop_document;
 pub mod mcp;
+pub mod mcp_offer;
 mod named_step;
 pub mod notify;
 pub mod openapi;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::concurrency::Concurrency;
+use super::mcp_offer::McpOffer;
 use super::react::Budget;
 use super::webhook::Trigger;
 use super::{Condition, Step};
@@ -29,6 +30,9 @@ pub struct WorkflowDocument {
     #[serde(default, deserialize_with = "super::react::read_schema", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::react::json_schema")]
     pub input: Option<Value>,
+    /// What it is as a tool of `loopctl mcp serve` and of `POST /mcp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<McpOffer>,
     /// Its steps.
     pub definition: Definition,
 }

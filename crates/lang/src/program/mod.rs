@@ -52,6 +52,7 @@ use serde_json::Value;
 
 use crate::diagnostic::Source;
 use crate::language::action::{ActionKind as _, CommandAction, DbAction, HttpAction, OnUncertain};
+use crate::language::mcp_offer::McpOffer;
 use crate::language::notify::NotifyKind;
 use crate::language::react::{Budget, CallOrder};
 use crate::language::retry::CallRetry;
@@ -86,6 +87,8 @@ pub struct ProgramHead {
     pub description: Option<String>,
     /// The schema of its input.
     pub input: Option<Schema>,
+    /// What it is as a tool of `loopctl` as an MCP server.
+    pub mcp: McpOffer,
     /// The settings of the folder.
     pub project: Arc<Project>,
     /// The texts that the program was compiled from: the document first, then the files of the actions that it

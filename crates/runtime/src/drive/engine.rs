@@ -361,7 +361,10 @@ impl Engine {
     }
 
     /// A repeated start: waits while another driver has the run, resumes it when it was cut off.
-    async fn join(&self, program: &Arc<Program>, run_id: &str, watch: Watch<'_>) -> Result<Finished, Fault> {
+    ///
+    /// # Errors
+    /// Those of [`Engine::resume`]; when it is stopped while another driver has the run.
+    pub async fn join(&self, program: &Arc<Program>, run_id: &str, watch: Watch<'_>) -> Result<Finished, Fault> {
         loop {
             match self.resume(program, run_id, Resume::default(), watch.clone()).await {
                 Err(Fault::Store(StoreError::Driven(_))) => {

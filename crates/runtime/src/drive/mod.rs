@@ -3,6 +3,7 @@
 pub mod answer_hint;
 mod audit;
 pub mod begin;
+pub mod broken_message;
 pub mod builder;
 mod calls;
 pub mod clock;

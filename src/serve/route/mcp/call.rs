@@ -9,14 +9,16 @@ use tokio::sync::mpsc;
 use crate::drive::clock;
 use crate::drive::engine::Resume;
 use crate::drive::start::Start;
+use crate::engine::event::DecisionRights;
 use crate::engine::outcome::Status;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
+use crate::serve::mcp::answer_notes::{self, AnswerNotes};
 use crate::serve::mcp::call_registry::CancellableCall;
 use crate::serve::mcp::call_result;
 use crate::serve::mcp::client_message::McpRefusal;
 use crate::serve::mcp::protocol::{AnsweredCall, ToolRequest};
-use crate::serve::mcp::put_question::{self, Decider};
+use crate::serve::mcp::put_question::{self, Decider, GivenAnswer, GivenAnswers, PutQuestion};
 use crate::serve::mcp::request_state::{AskedPause, StateScope};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
@@ -70,10 +72,10 @@ pub(super) struct StartedCall {
     follower: RunFollower,
     /// Whether the run is this call's, so that it ends with it.
     is_own: bool,
-    /// What was wrong with an answer.
-    why: Option<String>,
-    /// Whether the user does not answer.
-    is_declined: bool,
+    /// The pause whose questions it answers.
+    asked: Option<AskedPause>,
+    /// What became of its answers.
+    notes: AnswerNotes,
 }
 
 impl McpCall {
@@ -92,7 +94,11 @@ impl McpCall {
         caller.may_run(name)?;
         app.scheduler.accepts_runs()?;
         if let Some(answered) = call.answered.clone() {
-            return Box::pin(self.answered(answered, hears)).await;
+            let (progress, mut started) = Box::pin(self.answered(answered, hears)).await?;
+            if ends_with_client {
+                started.ends_with_client();
+            }
+            return Ok((progress, started));
         }
         let key = call.idempotency_key.as_deref().map(|key| StartKey::of_text(caller.org.as_deref(), key));
         let mut start = Start { input: Value::Object(call.arguments.clone()), ..Start::default() };
@@ -119,8 +125,8 @@ impl McpCall {
             // Another request has started it at the same moment.
             None => app.scheduler.followers.join(&run_id, hears),
         };
-        let mut started =
-            StartedCall { run_id, active, follower, is_own: is_new, call: self, why: None, is_declined: false };
+        let notes = AnswerNotes::default();
+        let mut started = StartedCall { run_id, active, follower, is_own: is_new, call: self, asked: None, notes };
         if ends_with_client {
             started.ends_with_client();
         }
@@ -138,32 +144,36 @@ impl McpCall {
         let asked = self.scope(&owner).open(&answered.state)?;
         let (follower, progress) = app.scheduler.followers.join(&asked.run_id, hears);
         let row = app.runs.find(caller, &asked.run_id).await?;
-        let (mut active, mut why, mut is_declined) = (app.scheduler.active(&asked.run_id), None, false);
-        if row.status == Status::Paused {
-            let rights = caller.rights(&self.name)?;
-            let run = app.runs.folded(&asked.run_id).await.map_err(ProblemDetails::from)?;
-            let result = shown_result(&run, false);
-            // One that is answered already continues, or has ended.
-            let is_asked = result.pause.as_ref().is_some_and(|pause| pause.number == asked.pause);
-            let questions = if is_asked { put_question::of_run(&result) } else { Vec::new() };
-            let decider = Decider { pause: asked.pause, by: caller.name.clone(), rights };
-            let given = put_question::given(&questions, &answered.responses, &decider)?;
-            is_declined = given.is_declined;
-            for decided in given.decided {
-                let mut run = DecidedRun::new(app.runs.find(caller, &asked.run_id).await?);
-                let resume = Resume { decided: Some(decided), ..Resume::default() };
-                match app.scheduler.decide(&mut run, resume, None, &owner).await {
-                    Ok(taker) => active = taker.active().or(active),
-                    Err(problem) if problem.code == "bad_answer" => {
-                        why = Some(problem.detail);
-                        break;
-                    }
-                    Err(problem) => return Err(problem.into()),
+        let (mut active, mut is_own) = (app.scheduler.active(&asked.run_id), false);
+        let questions = if row.status == Status::Paused { self.asked_now(&asked).await? } else { Vec::new() };
+        let rights = if questions.is_empty() { DecisionRights::Ordinary } else { caller.rights(&self.name)? };
+        let decider = Decider { pause: asked.pause, by: caller.name.clone(), rights };
+        let GivenAnswers { answers, mut notes } = put_question::given(&questions, &answered.responses, &decider)?;
+        for GivenAnswer { key, decided } in answers {
+            let mut run = DecidedRun::new(app.runs.find(caller, &asked.run_id).await?);
+            let resume = Resume { decided: Some(decided), ..Resume::default() };
+            match app.scheduler.decide(&mut run, resume, None, &owner).await {
+                Ok(taker) => {
+                    answer_notes::taken(&asked, &key, &answered.responses);
+                    (active, is_own) = (taker.active().or(active), true);
                 }
+                Err(problem) if problem.code == "bad_answer" => notes.fault(&key, problem.detail),
+                // Another answer came first.
+                Err(_) if !is_own && self.asked_now(&asked).await?.is_empty() => notes.late(&key),
+                Err(problem) if is_own => notes.fault(&key, problem.detail),
+                Err(problem) => return Err(problem.into()),
             }
         }
-        let run_id = asked.run_id;
-        Ok((progress, StartedCall { run_id, active, follower, is_own: false, why, is_declined, call: self }))
+        let run_id = asked.run_id.clone();
+        Ok((progress, StartedCall { run_id, active, follower, is_own, notes, asked: Some(asked), call: self }))
+    }
+
+    /// The questions of a pause, if the run still waits in it.
+    async fn asked_now(&self, asked: &AskedPause) -> Result<Vec<PutQuestion>, ProblemDetails> {
+        let run = self.app.runs.folded(&asked.run_id).await.map_err(ProblemDetails::from)?;
+        let result = shown_result(&run, false);
+        let is_asked = result.pause.as_ref().is_some_and(|pause| pause.number == asked.pause);
+        Ok(if is_asked { put_question::of_run(&result) } else { Vec::new() })
     }
 
     fn scope<'s>(&'s self, owner: &'s Owner) -> StateScope<'s> {
@@ -171,7 +181,7 @@ impl McpCall {
     }
 
     /// The questions of a run, for a client that can ask its user, whose token may decide.
-    fn put(&self, result: &RunResult, why: Option<&str>) -> Option<Value> {
+    fn put(&self, result: &RunResult, notes: &AnswerNotes) -> Option<Value> {
         let pause = result.pause.as_ref().filter(|_| self.elicits && self.caller.rights(&self.name).is_ok())?;
         let questions = put_question::of_run(result);
         if questions.is_empty() {
@@ -179,7 +189,7 @@ impl McpCall {
         }
         let asked = AskedPause { run_id: result.run_id.clone(), pause: pause.number };
         let state = self.scope(&Owner::from(&self.caller)).seal(&asked)?;
-        Some(put_question::result(&result.run_id, &questions, &state, why))
+        Some(put_question::result(&result.run_id, &questions, &state, notes))
     }
 
     /// Has a run go on that was interrupted: that of the same key. The run, if it is driven here.
@@ -247,14 +257,19 @@ impl StartedCall {
             };
             let result = shown_result(&run, settled.row.is_quarantined);
             let is_interrupted = result.status == Status::Cancelled && result.finished_at.is_none();
-            if is_interrupted && self.call.call.idempotency_key.is_some() {
+            // What is sent again takes the run up.
+            if is_interrupted && (self.call.call.idempotency_key.is_some() || self.asked.is_some()) {
                 self.active = self.call.taken_up(&self.run_id).await?;
                 continue;
             }
-            if let Some(put) = self.call.put(&result, self.why.as_deref()).filter(|_| !self.is_declined) {
+            if let (Some(asked), Some(answered)) = (&self.asked, &self.call.call.answered) {
+                self.notes.settle(asked, &answered.responses);
+            }
+            if let Some(put) = self.call.put(&result, &self.notes).filter(|_| !self.notes.is_declined) {
                 return Ok(put);
             }
-            return Ok(call_result::of_run(&result, || Some(self.decided_by(&result))));
+            let note = self.notes.note(std::iter::empty());
+            return Ok(call_result::of_run(&result, note, || Some(self.decided_by(&result))));
         }
         let why = "the server stops, and the run goes on without it: call again with the same idempotency key, or look at the run";
         Ok(call_result::failure("continues", why, Some(&self.run_id)))

@@ -67,6 +67,7 @@ mod null_input;
 mod object_in_address;
 mod odd_result_key;
 mod odd_status;
+mod offered_tool;
 mod older_decision;
 mod one_call_a_turn;
 mod plain_variable;
@@ -217,5 +218,6 @@ pub const RULES: &[Rule] = &[
     unpinned_server::RULE,
     many_tools::RULE,
     server_text::RULE,
+    offered_tool::RULE,
     uncancelled_items::RULE,
 ];

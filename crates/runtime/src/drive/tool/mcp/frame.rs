@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::broken_message::{answered, list_page, repaired};
+use crate::drive::broken_message::{answered, list_page, repaired};
 use loopctl_engine::json::from_bytes;
 use loopctl_lang::policy::json_text;
 use loopctl_lang::program::file_value::key_twice;

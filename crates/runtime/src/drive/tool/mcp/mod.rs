@@ -1,7 +1,6 @@
 //! Tools of MCP servers. A server is started at the first call of a run, is shared by the run and those that it calls, and ends
 //! with it. What it says of its tools is only compared with the lock file: the lock decides.
 
-mod broken_message;
 mod drift;
 mod era;
 mod fault;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use loopctl_lang::policy::json_text;
 
 /// The text of a message, with U+FFFD where it has bytes that are no text, or halves of characters.
-pub(super) fn repaired(line: &[u8]) -> String {
+pub fn repaired(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let mut whole = String::with_capacity(text.len());
     let mut rest = &*text;
@@ -34,38 +34,106 @@ fn unit(escape: &str) -> Option<u16> {
     u16::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok()
 }
 
+/// The most bytes of an id that are kept.
+const MAX_ID_BYTES: usize = 1_024;
+/// The longest key that is looked for: the bytes of `jsonrpc`, and one more for longer ones.
+const KEPT_KEY_BYTES: usize = 8;
+
 /// The request that a message answers, by its outermost members; none for one that was not written to its end.
 pub(super) fn answered(message: &str) -> Option<u64> {
-    let line = message.as_bytes();
-    let (mut depth, mut string_from, mut is_escaped) = (0_usize, None, false);
-    let (mut id, mut has_version) = (None, false);
-    for (at, byte) in line.iter().enumerate() {
-        match (string_from, byte) {
-            (Some(_), _) if is_escaped => is_escaped = false,
-            (Some(_), b'\\') => is_escaped = true,
-            (Some(from), b'"') => {
-                string_from = None;
-                let value = message.get(at..).and_then(|after| after.strip_prefix('"')?.trim_start().strip_prefix(':'));
-                match (value, line.get(from..at)) {
-                    (Some(value), Some(b"id")) if depth == 1 => id = number(value),
-                    (Some(_), Some(b"jsonrpc")) if depth == 1 => has_version = true,
-                    (Some(_), Some(b"method")) if depth == 1 => return None,
-                    _ => {}
-                }
-            }
-            (None, b'"') => string_from = Some(at.saturating_add(1)),
-            (None, b'{' | b'[') => depth = depth.saturating_add(1),
-            (None, b'}' | b']') => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-    }
-    id.filter(|_| has_version && depth == 0 && string_from.is_none())
+    let mut members = OutermostMembers::default();
+    members.take(message.as_bytes());
+    let is_answer = members.is_whole() && members.has_version && !members.has_method;
+    members.id().filter(|_| is_answer)?.as_u64()
 }
 
-fn number(text: &str) -> Option<u64> {
-    let text = text.trim_start();
-    let end = text.find(|c: char| !c.is_ascii_digit())?;
-    text.get(..end)?.parse().ok()
+/// The outermost members of a message, read byte by byte: of one that is no JSON, or too long to be kept.
+#[derive(Debug, Default)]
+pub struct OutermostMembers {
+    depth: usize,
+    is_in_text: bool,
+    is_escaped: bool,
+    /// Whether more is closed than was open.
+    is_odd: bool,
+    /// The text at the outermost level that was read last, as far as it is kept.
+    text: Vec<u8>,
+    is_in_id: bool,
+    id: Vec<u8>,
+    has_version: bool,
+    /// Whether it is a request or a notification.
+    pub has_method: bool,
+}
+
+impl OutermostMembers {
+    /// Reads more of the message.
+    pub fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if self.is_in_text {
+                self.take_text(*byte);
+            } else {
+                self.take_sign(*byte);
+            }
+        }
+    }
+
+    fn take_text(&mut self, byte: u8) {
+        self.keep(byte);
+        match byte {
+            _ if self.is_escaped => self.is_escaped = false,
+            b'\\' => self.is_escaped = true,
+            b'"' => self.is_in_text = false,
+            _ => {}
+        }
+        if self.is_in_text && self.depth == 1 && self.text.len() < KEPT_KEY_BYTES {
+            self.text.push(byte);
+        }
+    }
+
+    fn take_sign(&mut self, byte: u8) {
+        match byte {
+            b'"' => {
+                self.is_in_text = true;
+                if self.depth == 1 {
+                    self.text.clear();
+                }
+            }
+            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+            b'}' | b']' => {
+                self.is_odd |= self.depth == 0;
+                self.depth = self.depth.saturating_sub(1);
+            }
+            _ => {}
+        }
+        match byte {
+            b':' if self.depth == 1 => {
+                self.is_in_id = self.text == b"id";
+                if self.is_in_id {
+                    self.id.clear();
+                }
+                self.has_version |= self.text == b"jsonrpc";
+                self.has_method |= self.text == b"method";
+            }
+            b',' if self.depth == 1 => self.is_in_id = false,
+            _ if self.depth == 0 => self.is_in_id = false,
+            _ => self.keep(byte),
+        }
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.is_in_id && self.id.len() < MAX_ID_BYTES {
+            self.id.push(byte);
+        }
+    }
+
+    /// Whether the message was written to its end.
+    pub fn is_whole(&self) -> bool {
+        self.depth == 0 && !self.is_in_text && !self.is_odd
+    }
+
+    /// Its id; none when it has none, or one that can't be read.
+    pub fn id(&self) -> Option<Value> {
+        json_text::read(std::str::from_utf8(&self.id).ok()?).ok()
+    }
 }
 
 #[derive(Deserialize)]
@@ -137,6 +205,26 @@ mod tests {
             r#"{"jsonrpc": "2.0", "id": 7}}"#,
         ] {
             assert_eq!(of(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_request_is_found_in_pieces_of_it() {
+        for (text, id) in [
+            (r#"{"method": "x", "params": {"id": 1, "a": "\ud83d"}, "jsonrpc": "2.0", "id": "a\"}"}"#, json!("a\"}")),
+            (r#"{"id":12345678901234567890,"method":"x","params":NaN}"#, json!(12_345_678_901_234_567_890_u64)),
+            (r#"{"id": {"a": [1, "b"]}, "method": "x"}"#, json!({ "a": [1, "b"] })),
+        ] {
+            let mut members = OutermostMembers::default();
+            text.as_bytes().chunks(3).for_each(|piece| members.take(piece));
+            assert!(members.has_method && members.is_whole(), "{text}");
+            assert_eq!(members.id(), Some(id), "{text}");
+        }
+        let long = format!(r#"{{"method": "x", "id": "{}"}}"#, "a".repeat(MAX_ID_BYTES));
+        for none in [r#"{"method": "x"}"#, r#"{"method": "x", "identity": 7}"#, r#"["id", 7]"#, &long] {
+            let mut members = OutermostMembers::default();
+            members.take(none.as_bytes());
+            assert_eq!(members.id(), None, "{none}");
         }
     }
 
