@@ -45,6 +45,12 @@ const MAX_REQUESTS: usize = 256;
 /// How long runs may take to end after they were asked to stop at once.
 const TIME_TO_STOP: Duration = Duration::from_millis(900);
 
+/// The code of a start whose id another run has.
+const RUN_ID_CONFLICT: &str = "run_id_conflict";
+/// Why a key is not taken.
+const OTHER_CALL: &str =
+    "there is a run with this `loopctl/idempotency-key`, of another input or an older document: take another key";
+
 /// Why nobody decides.
 const IN_MEMORY: &str = "the run is in memory, and ends with this process: nobody can decide it";
 
@@ -281,6 +287,10 @@ impl StdioSession {
         };
         let finished = match left.finished {
             Ok(finished) => finished,
+            // A client knows its key, and no id of a run.
+            Err(fault) if call.idempotency_key.is_some() && fault.code() == RUN_ID_CONFLICT => {
+                return Ok(call_result::failure(RUN_ID_CONFLICT, OTHER_CALL, None));
+            }
             Err(fault) => return Ok(call_result::failure(fault.code(), &said(&fault), None)),
         };
         let result = result(shown(program), &finished.state, &Redaction::new(&program.project.redact));

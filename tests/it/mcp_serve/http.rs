@@ -213,6 +213,42 @@ fn a_call_of_an_older_client_outlives_its_connection_and_is_cancelled_by_its_ses
 }
 
 #[test]
+fn a_client_that_leaves_an_answered_call_interrupts_its_run_and_the_same_answers_take_it_up() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json("{}").behind(&held));
+    let place = calling(&tools, false);
+    let ask = think("__pause_for_human__", json!({ "question": "Now?" }));
+    let replies = [ask, think("look", json!({})), complete(json!("looked"))];
+    place.json("slow.script.json", &json!({ "replies": replies }));
+    let log = place.path().join("log.txt");
+    let server = Serving::start_logged(&place, &[], &log);
+    let mut meta = modern(json!({}))["_meta"].clone();
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+    let asked = send(&server, "", "tools/call", json!({ "name": "slow", "_meta": meta })).json()["result"].clone();
+    let responses = json!({ "answer": { "action": "accept", "content": { "answer": "yes" } } });
+    let params =
+        json!({ "name": "slow", "_meta": meta, "requestState": asked["requestState"], "inputResponses": responses });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+         mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: slow\r\ncontent-length: {}\r\n\r\n{body}",
+        server.address,
+        body.len()
+    );
+    let mut first = server.connect();
+    first.write_all(head.as_bytes()).unwrap();
+    tools.wait_for(1);
+    drop(first);
+    until(|| std::fs::read_to_string(&log).unwrap().contains("who called for the run has gone"));
+    gate.open();
+    until(|| runs(&place)[0].1 == "cancelled");
+    let taken_up = send(&server, "", "tools/call", params).json()["result"]["structuredContent"].clone();
+    assert_eq!((&taken_up["answer"], taken_up.get("note")), (&json!("looked"), None), "{taken_up}");
+    assert_eq!((tools.requests().len(), runs(&place).len()), (1, 1));
+}
+
+#[test]
 fn a_stream_of_changes_says_that_the_tools_of_its_caller_have_changed() {
     let place = Place::new();
     offer(&place, "quick", &[complete(json!("done"))], json!({}));

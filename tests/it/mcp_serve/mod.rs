@@ -191,7 +191,9 @@ fn a_cancelled_call_ends_after_its_step_without_an_answer_and_its_key_takes_it_u
     assert_eq!((&given["status"], &given["answer"]), (&json!("completed"), &json!("looked")), "{given}");
     let other = json!({ "name": "slow", "arguments": { "n": 1 }, "_meta": { "loopctl/idempotency-key": "k" } });
     let other = client.ask("4", "tools/call", other)["result"].clone();
-    assert_eq!(other["structuredContent"]["error"]["code"], "run_id_conflict", "{other}");
+    let error = &other["structuredContent"]["error"];
+    let said = error["message"].as_str().unwrap();
+    assert!(error["code"] == "run_id_conflict" && said.contains("`loopctl/idempotency-key`"), "{other}");
     assert_eq!(client.end(), Vec::<Value>::new());
     let all = runs(&place);
     assert_eq!(all, [(given["run_id"].as_str().unwrap().to_owned(), "completed".to_owned(), 2)]);

@@ -314,5 +314,7 @@ pub(super) fn failed(app: &App, problem: ProblemDetails) -> Result<Value, Proble
         [] => problem.detail.clone(),
         all => call_result::all_said(all),
     };
+    // A client of MCP has no header for its key.
+    let said = said.replace("`Idempotency-Key`", "`loopctl/idempotency-key`");
     Ok(call_result::failure(problem.code, &said, problem.agent_run_id.as_deref()))
 }
