@@ -177,6 +177,7 @@ pub const PLACES: &[&str] = &[
     r#"L240 loopctl.json:7:39 /mcp/e/args/0: "server@latest""#,
     r#"L241 loop.json:6:15 /properties/tools/0: { "type": "mcp", "server": "files" }"#,
     r#"L243 loop.json:6:42 /properties/tools/0/server: "files""#,
+    "L037 loop.json:8:14 /properties/tools: []",
     r#"L245 loop.json:4:49 /mcp/annotations/destructiveHint: "destructiveHint""#,
     r#"L257 loop.json:17:11 /definition/actions/0/properties/on_failure: "on_failure""#,
 ];
