@@ -36,6 +36,11 @@ pub(crate) fn steps(names: &[String]) -> Vec<PathStep> {
     names.iter().cloned().map(PathStep::Name).collect()
 }
 
+/// What it costs to compare a name with another one, in bytes that are read.
+const NAME_BYTES: usize = 64;
+/// What it costs to find an item of a long list, in bytes that are read.
+const LIST_STEP_BYTES: usize = 4_096;
+
 /// What begins and ends a fence.
 const FENCE: &str = "```";
 
@@ -76,11 +81,21 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// When there is no value; the message says how far the path leads, and which names are near.
     pub fn lookup(&self, path: &[String]) -> Result<Cow<'a, Value>, Unresolved> {
+        self.lookup_counted(path).0
+    }
+
+    /// The same, and how many bytes were read on the way: of texts as JSON, and of names that are compared for a hint.
+    pub(crate) fn lookup_counted(&self, path: &[String]) -> (Result<Cow<'a, Value>, Unresolved>, usize) {
+        let mut read = 0;
+        (self.look_up(path, &mut read), read)
+    }
+
+    fn look_up(&self, path: &[String], read: &mut usize) -> Result<Cow<'a, Value>, Unresolved> {
         let Some((first, rest)) = path.split_first() else {
             return Err(Unresolved("a path names nothing".to_owned()));
         };
         if let Some(ListOnPath { list, depth }) = self.long_list(path) {
-            return in_list(list, path, depth, self.reads_fences);
+            return in_list(list, path, depth, self.reads_fences, read);
         }
         if first == "input" && rest.is_empty() && self.lists.is_some_and(|lists| !lists.is_empty()) {
             let lists = self.lists.cloned().unwrap_or_default();
@@ -91,8 +106,12 @@ impl<'a> Scope<'a> {
         {
             return Ok(whole);
         }
-        let value = self.name(first).ok_or_else(|| self.not_given(first, !rest.is_empty()))?;
-        walk(value, first.clone(), rest, self.reads_fences)
+        let Some(value) = self.name(first) else {
+            let names = self.arguments.as_object().into_iter().chain(self.context.iter().copied()).map(Map::len);
+            *read = read.saturating_add(names.sum::<usize>().saturating_mul(NAME_BYTES));
+            return Err(self.not_given(first, !rest.is_empty()));
+        };
+        walk(value, first.clone(), rest, self.reads_fences, read)
     }
 
     /// The long list of the input, or of a file, that a path leads into.
@@ -164,6 +183,7 @@ fn in_list<'v>(
     path: &[String],
     depth: usize,
     reads_fences: bool,
+    read: &mut usize,
 ) -> Result<Cow<'v, Value>, Unresolved> {
     let (so_far, rest) = path.split_at_checked(depth).unwrap_or((path, &[]));
     let so_far = so_far.join(".");
@@ -172,7 +192,8 @@ fn in_list<'v>(
     let value = item.or_else(|| length(segment, list.len()));
     let absent =
         || Unresolved(format!("`{}` has no `{}`; it is a list of {}", shorten(&so_far), shorten(segment), list.len()));
-    walk(value.ok_or_else(absent)?, format!("{so_far}.{segment}"), rest, reads_fences)
+    *read = read.saturating_add(LIST_STEP_BYTES);
+    walk(value.ok_or_else(absent)?, format!("{so_far}.{segment}"), rest, reads_fences, read)
 }
 
 /// The value at a path below a value.
@@ -181,9 +202,14 @@ fn walk<'v>(
     mut so_far: String,
     path: &[String],
     reads_fences: bool,
+    read: &mut usize,
 ) -> Result<Cow<'v, Value>, Unresolved> {
     for segment in path {
-        value = step_into(value, segment, reads_fences).map_err(|at| absent(&so_far, segment, at.as_ref()))?;
+        *read = read.saturating_add(value.as_str().map_or(0, str::len));
+        value = step_into(value, segment, reads_fences).map_err(|at| {
+            *read = read.saturating_add(absent_bytes(&at));
+            absent(&so_far, segment, at.as_ref())
+        })?;
         so_far.push('.');
         so_far.push_str(segment);
     }
@@ -279,6 +305,15 @@ fn length<'v>(segment: &str, length: usize) -> Option<Cow<'v, Value>> {
 fn index(segment: &str) -> Option<usize> {
     let digits = segment.bytes().all(|byte| byte.is_ascii_digit());
     (digits && (segment == "0" || !segment.starts_with('0'))).then(|| segment.parse().ok())?
+}
+
+/// About how many bytes are read to say that a name is absent in this value.
+pub(crate) fn absent_bytes(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => members.len().saturating_mul(NAME_BYTES),
+        Value::String(text) => text.len(),
+        _ => 0,
+    }
 }
 
 /// The fault that `segment` is not in `value`, which is called `name`.

@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use super::answer_hint::AnswerHints;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
+use super::long_work;
 use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
 use super::model_waits::ModelWaits;
 use super::pending_model_call::Deaths;
@@ -23,6 +24,7 @@ use crate::journal::Journal;
 use crate::journal::memory::MemoryJournal;
 use loopctl_lang::compile::ToolSignature;
 use loopctl_lang::language::Project;
+use loopctl_lang::program::long_work::set_departure;
 
 /// Makes an [`Engine`].
 pub struct EngineBuilder {
@@ -138,6 +140,7 @@ impl EngineBuilder {
 
     /// The engine.
     pub fn build(self) -> Engine {
+        set_departure(long_work::leave);
         let addresses = self.project.notify.values().filter_map(|target| target.url.as_deref());
         let mut vault = Vault::new(self.project.orgconfig.clone(), &self.root).with_addresses(addresses);
         if self.stage.as_ref().is_none_or(|stage| stage.is_live) {

@@ -29,6 +29,7 @@ pub mod launcher;
 pub mod lease_guard;
 mod line;
 pub mod list;
+mod long_work;
 pub mod model;
 mod model_waits;
 pub mod notices;

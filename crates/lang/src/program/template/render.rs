@@ -1,6 +1,7 @@
 //! Renders a compiled template with a scope.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::Range;
 
 use serde_json::{Number, Value};
@@ -9,11 +10,22 @@ use super::ValueEscape;
 use super::node::{Base, Expr, Route, TemplateNode};
 use super::print::Text;
 use crate::policy::json_text;
-use crate::program::scope::{Scope, Unresolved, absent};
+use crate::program::long_work;
+use crate::program::scope::{Scope, Unresolved, absent, absent_bytes};
 use crate::program::value_kind::value_kind;
 
 /// The most parts that one rendering may process: a limit for nested loops over long lists.
 const MAX_PARTS: usize = 5_000_000;
+/// The most bytes that the rounds of one rendering may read: of texts as JSON, and of values that are copied. A read that
+/// began is finished.
+const MAX_READ_BYTES: usize = 128 << 20;
+/// From here on a rendering is long work.
+const LONG_PARTS: usize = 20_000;
+/// The same in bytes.
+const LONG_READ_BYTES: usize = 1 << 20;
+
+/// The key and the item of each round of a loop.
+type Rounds<'s> = Vec<(Value, Cow<'s, Value>)>;
 
 pub(super) fn render(nodes: &[TemplateNode], escape: ValueEscape, scope: &Scope<'_>) -> Result<String, Unresolved> {
     if let [TemplateNode::Text(text)] = nodes {
@@ -40,6 +52,12 @@ struct Render<'n, 's> {
     text: Text,
     frames: Vec<Frame<'s>>,
     parts: usize,
+    /// How many loops are around the current part.
+    depth: usize,
+    /// The bytes that rounds have read.
+    read: Cell<usize>,
+    /// Whether the work has left the thread that others wait for.
+    is_away: bool,
     /// The positions of values in an address.
     printed: Vec<Range<usize>>,
     /// Their names, parallel to `printed`.
@@ -59,18 +77,46 @@ struct Frame<'s> {
 impl<'n, 's> Render<'n, 's> {
     fn new(escape: ValueEscape, scope: &'s Scope<'s>) -> Self {
         let text = Text::new(escape);
-        Self { scope, text, frames: Vec::new(), parts: 0, printed: Vec::new(), names: Vec::new(), judged: None }
+        Self {
+            scope,
+            text,
+            frames: Vec::new(),
+            parts: 0,
+            depth: 0,
+            read: Cell::new(0),
+            is_away: false,
+            printed: Vec::new(),
+            names: Vec::new(),
+            judged: None,
+        }
     }
 
     fn nodes(&mut self, nodes: &'n [TemplateNode]) -> Result<(), Unresolved> {
         for node in nodes {
-            self.parts += 1;
-            if self.parts > MAX_PARTS {
-                return Err(Unresolved("the template's loops go round too often".to_owned()));
-            }
+            self.count(1)?;
             self.node(node)?;
         }
         Ok(())
+    }
+
+    /// Counts parts.
+    fn count(&mut self, parts: usize) -> Result<(), Unresolved> {
+        self.parts = self.parts.saturating_add(parts);
+        if self.parts > MAX_PARTS {
+            return Err(Unresolved("the template's loops go round too often".to_owned()));
+        }
+        if self.read.get() > MAX_READ_BYTES {
+            let most = MAX_READ_BYTES >> 20;
+            return Err(Unresolved(format!("the template's loops read more than {most} MiB of texts and values")));
+        }
+        Ok(())
+    }
+
+    /// Counts what is read. Outside of loops, each read is written in the template and happens once.
+    fn add_read(&self, bytes: usize) {
+        if self.depth > 0 {
+            self.read.set(self.read.get().saturating_add(bytes));
+        }
     }
 
     fn node(&mut self, node: &'n TemplateNode) -> Result<(), Unresolved> {
@@ -117,10 +163,20 @@ impl<'n, 's> Render<'n, 's> {
         };
         // A path, a loop and a matcher read such a text, too.
         let of_text = match list.as_ref() {
-            Value::String(text) if self.scope.reads_fences => self.scope.json_of(text),
+            Value::String(text) if self.scope.reads_fences => {
+                self.add_read(text.len());
+                self.scope.json_of(text)
+            }
             _ => None,
         };
-        let rounds: Vec<(Value, Cow<'s, Value>)> = match of_text.map_or(list, Cow::Owned) {
+        let list = of_text.map_or(list, Cow::Owned);
+        // The parts of a round count, and an empty body has none.
+        match list.as_ref() {
+            Value::Array(items) if body.is_empty() && !items.is_empty() => return self.count(items.len()),
+            Value::Object(members) if body.is_empty() && !members.is_empty() => return self.count(members.len()),
+            _ => {}
+        }
+        let rounds: Rounds<'s> = match list {
             Cow::Borrowed(Value::Array(items)) => numbered(items.iter().map(Cow::Borrowed)),
             Cow::Borrowed(Value::Object(members)) => {
                 members.iter().map(|(key, value)| (Value::from(key.as_str()), Cow::Borrowed(value))).collect()
@@ -139,13 +195,35 @@ impl<'n, 's> Render<'n, 's> {
             return other.map_or(Ok(()), |other| self.nodes(other));
         }
         let last = rounds.len() - 1;
-        for (index, (key, item)) in rounds.into_iter().enumerate() {
+        self.depth += 1;
+        let done = self.rounds(&mut rounds.into_iter().enumerate(), last, body);
+        self.depth -= 1;
+        done
+    }
+
+    /// Renders the body once for each round. Long work leaves the thread.
+    fn rounds(
+        &mut self,
+        rounds: &mut dyn Iterator<Item = (usize, (Value, Cow<'s, Value>))>,
+        last: usize,
+        body: &'n [TemplateNode],
+    ) -> Result<(), Unresolved> {
+        loop {
+            if !self.is_away && (self.parts > LONG_PARTS || self.read.get() > LONG_READ_BYTES) {
+                self.is_away = true;
+                let mut done = None;
+                long_work::away(&mut || done = Some(self.rounds(rounds, last, body)));
+                if let Some(done) = done {
+                    self.is_away = false;
+                    return done;
+                }
+            }
+            let Some((index, (key, item))) = rounds.next() else { return Ok(()) };
             self.frames.push(Frame { item, key, index, last: index == last });
             let done = self.nodes(body);
             self.frames.pop();
             done?;
         }
-        Ok(())
     }
 
     fn with(
@@ -167,6 +245,19 @@ impl<'n, 's> Render<'n, 's> {
     }
 
     fn value(&self, expr: &'n Expr) -> Result<Cow<'s, Value>, Unresolved> {
+        let value = self.value_of(expr)?;
+        if self.depth > 0 {
+            self.add_read(match &value {
+                Cow::Owned(copy) => value_bytes(copy),
+                // All its digits may be looked at.
+                Cow::Borrowed(Value::Number(number)) => json_text::digits(number).len(),
+                Cow::Borrowed(_) => 0,
+            });
+        }
+        Ok(value)
+    }
+
+    fn value_of(&self, expr: &'n Expr) -> Result<Cow<'s, Value>, Unresolved> {
         match expr {
             Expr::Literal(value) => Ok(Cow::Owned(value.clone())),
             Expr::Path(route) => self.route(route),
@@ -176,9 +267,9 @@ impl<'n, 's> Render<'n, 's> {
                     Value::Number(number) => number.to_string(),
                     other => return Err(Unresolved(format!("`{}` is {} and no name", key.name(), value_kind(other)))),
                 };
+                self.add_read(key.len());
                 let object_name = object.name();
-                let found = self.scope.step_into(self.value(object)?, &key);
-                found.map_err(|rest| absent(object_name, &key, rest.as_ref()))
+                self.step_into(self.value(object)?, &key).map_err(|rest| absent(object_name, &key, rest.as_ref()))
             }
         }
     }
@@ -187,16 +278,31 @@ impl<'n, 's> Render<'n, 's> {
         let frame = |at: usize| {
             self.frames.get(at).ok_or_else(|| Unresolved(format!("`{}` is outside of its block", route.raw)))
         };
-        let mut value = match route.base {
-            Base::Root => return self.scope.lookup(&route.segments),
-            Base::Item(at) => frame(at)?.item.clone(),
+        let value = match route.base {
+            Base::Root => {
+                let (value, read) = self.scope.lookup_counted(&route.segments);
+                self.add_read(read);
+                return value;
+            }
+            Base::Item(at) => match &frame(at)?.item {
+                Cow::Borrowed(item) => Cow::Borrowed(*item),
+                // What the path leads to is copied, and not all of the item.
+                Cow::Owned(item) => {
+                    return self.below(Cow::Borrowed(item), route).map(|value| Cow::Owned(value.into_owned()));
+                }
+            },
             Base::Key(at) => Cow::Owned(frame(at)?.key.clone()),
             Base::Index(at) => Cow::Owned(Value::Number(Number::from(frame(at)?.index))),
             Base::First(at) => Cow::Owned(Value::Bool(frame(at)?.index == 0)),
             Base::Last(at) => Cow::Owned(Value::Bool(frame(at)?.last)),
         };
+        self.below(value, route)
+    }
+
+    /// What the names of a path inside of a block lead to.
+    fn below<'v>(&self, mut value: Cow<'v, Value>, route: &Route) -> Result<Cow<'v, Value>, Unresolved> {
         for segment in &route.segments {
-            value = self.scope.step_into(value, segment).map_err(|rest| {
+            value = self.step_into(value, segment).map_err(|rest| {
                 let Unresolved(message) = absent(&route.raw, segment, rest.as_ref());
                 Unresolved(format!(
                     "{message}; inside of a block names begin at its item, and at the top with `@root.`"
@@ -204,6 +310,12 @@ impl<'n, 's> Render<'n, 's> {
             })?;
         }
         Ok(value)
+    }
+
+    /// A step down from a value; counts what it reads.
+    fn step_into<'v>(&self, value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
+        self.add_read(value.as_str().map_or(0, str::len));
+        self.scope.step_into(value, segment).inspect_err(|rest| self.add_read(absent_bytes(rest)))
     }
 
     /// Refuses an address whose values would change its path: every client resolves a segment `.` or `..` away,
@@ -249,8 +361,23 @@ impl Expr {
     }
 }
 
-fn numbered<'s>(items: impl Iterator<Item = Cow<'s, Value>>) -> Vec<(Value, Cow<'s, Value>)> {
+fn numbered<'s>(items: impl Iterator<Item = Cow<'s, Value>>) -> Rounds<'s> {
     items.enumerate().map(|(index, item)| (Value::from(index), item)).collect()
+}
+
+/// About how many bytes a value has, which is what a copy of it costs.
+fn value_bytes(value: &Value) -> usize {
+    const NODE: usize = 16;
+    match value {
+        Value::Null | Value::Bool(_) => NODE,
+        Value::Number(number) => NODE.saturating_add(json_text::digits(number).len()),
+        Value::String(text) => NODE.saturating_add(text.len()),
+        Value::Array(items) => items.iter().map(value_bytes).fold(NODE, usize::saturating_add),
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, member)| key.len().saturating_add(value_bytes(member)))
+            .fold(NODE, usize::saturating_add),
+    }
 }
 
 /// Whether a value counts as true: not `false`, `null`, 0, an empty text, list or object.

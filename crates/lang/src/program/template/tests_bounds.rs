@@ -1,9 +1,15 @@
 //! How long and how deep what is rendered may be, and that no value leads an address elsewhere.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use serde_json::{Value, json};
 
 use super::tests::{render, render_with};
 use super::*;
+use crate::program::long_work;
+
+/// How often long work left its thread in this process.
+static DEPARTURES: AtomicU32 = AtomicU32::new(0);
 
 #[test]
 fn rendering_ends_however_long_the_lists_are() {
@@ -26,6 +32,52 @@ fn rendering_ends_however_long_the_lists_are() {
     // Not by `json!`, which copies the value by recursion.
     let deeper = Value::Object([("deep".to_owned(), deeper)].into_iter().collect());
     assert!(render("{{deep}}", &deeper).unwrap_err().contains("256 deep"));
+}
+
+#[test]
+fn rounds_without_parts_end_too_and_so_does_what_rounds_read_again_and_again() {
+    const TOO_OFTEN: &str = "the template's loops go round too often";
+    const TOO_MUCH: &str = "the template's loops read more than 128 MiB of texts and values";
+    let refused = |text: &str, arguments: &Value, why: &str| {
+        assert_eq!(render(text, arguments), Err(why.to_owned()), "{text}");
+    };
+    let list = json!({"l": vec![0; 3_000], "o": {"a": vec![0; 3_000]}});
+    refused("{{#each l}}{{#each ../l}}{{#each ../../l}}{{/each}}{{/each}}{{/each}}", &list, TOO_OFTEN);
+    refused("{{#each o}}{{#each this}}{{#each @root.l}}{{/each}}{{/each}}{{/each}}a", &list, TOO_OFTEN);
+    assert_eq!(
+        render("a{{#each l}}{{/each}}{{#each l}}{{#with @root.o}}{{/with}}{{/each}}", &list),
+        Ok("a".to_owned())
+    );
+    // Each round reads ten megabytes: as JSON, as a number, as the name of a member, and to say what is near.
+    let mebibytes = |bytes: &str| bytes.repeat((10 << 20) / bytes.len());
+    let number: Value = serde_json::from_str(&format!("1{}", mebibytes("0"))).unwrap();
+    let names: serde_json::Map<String, Value> = (0..160_000).map(|at| (format!("x{at}"), Value::Null)).collect();
+    let text = format!("{{]{}", mebibytes("x"));
+    let long = json!({ "l": vec![0; 20], "t": text, "n": number, "o": {}, "names": names });
+    for body in [
+        "{{#if @root.t.length}}{{/if}}",
+        "{{#with @root.t}}{{#if this.length}}{{/if}}{{/with}}",
+        "{{#if (lookup @root.t \"length\")}}{{/if}}",
+        "{{#if (lookup @root.o @root.t)}}{{/if}}",
+        "{{#if @root.n}}{{/if}}",
+        "{{#if @root.names.nope_that_is_long_and_near_no_other}}{{/if}}",
+    ] {
+        refused(&format!("{{{{#each l}}}}{body}{{{{/each}}}}"), &long, TOO_MUCH);
+        // Outside of loops each read is written.
+        assert_eq!(render(&format!("a{body}{body}"), &long), Ok("a".to_owned()), "{body}");
+    }
+    assert_eq!(render("{{#each l}}{{#if @root.o.a}}{{else}}b{{/if}}{{/each}}", &long), Ok("b".repeat(20)));
+}
+
+#[test]
+fn long_work_leaves_its_thread_and_is_done_once() {
+    long_work::set_departure(|work| {
+        DEPARTURES.fetch_add(1, Ordering::Relaxed);
+        work();
+    });
+    let rounds = json!({"l": vec![1; 30_000]});
+    assert_eq!(render("{{#each l}}{{this}}{{/each}}", &rounds), Ok("1".repeat(30_000)));
+    assert!(DEPARTURES.load(Ordering::Relaxed) > 0);
 }
 
 #[test]
