@@ -1,7 +1,12 @@
-//! The text of bytes in the charset that a content type names.
+//! The text of bytes in the charset that a content type names, or the text itself where it is XML or HTML.
+
+use super::output::media_type;
 
 /// The charsets that are read, for messages.
 pub(super) const READ: &str = "utf-8, iso-8859-1, windows-1252 and utf-16";
+
+/// In how many bytes at its begin a text of XML or HTML names its charset.
+const DECLARED_IN_BYTES: usize = 1_024;
 
 /// What windows-1252 has in place of the control characters from 0x80 to 0x9F. What it leaves open stays a control character.
 const WINDOWS_1252: [char; 32] = [
@@ -16,9 +21,9 @@ const WINDOWS_1252: [char; 32] = [
 pub(super) enum NoText {
     /// They are no text.
     Binary,
-    /// They are no text in this charset, which the content type names.
+    /// They are no text in this charset, which the content type names or they name.
     Invalid(String),
-    /// The content type names this charset, which is not read.
+    /// The content type names this charset, or they do, and it is not read.
     Charset(String),
 }
 
@@ -34,13 +39,16 @@ enum ByteOrder {
 /// # Errors
 /// When they are no text, or in a charset that is not read.
 pub(super) fn decode(bytes: &[u8], content_type: Option<&str>) -> Result<String, NoText> {
-    let named = content_type.and_then(charset);
+    let named = content_type.and_then(charset).or_else(|| declared(bytes, content_type));
     let order = match (named.as_deref(), bytes) {
         // It begins as UTF-16 does.
         (Some("utf-32" | "utf-32le" | "utf-32be"), _) => None,
         (_, [0xff, 0xfe, ..]) => Some(ByteOrder::Little),
         (_, [0xfe, 0xff, ..]) | (Some("utf-16" | "utf-16be"), _) => Some(ByteOrder::Big),
         (Some("utf-16le" | "unicode" | "ucs-2"), _) => Some(ByteOrder::Little),
+        // XML that says nothing before it says which charset it has.
+        (None, [b'<', 0, b'?', 0, ..]) => Some(ByteOrder::Little),
+        (None, [0, b'<', 0, b'?', ..]) => Some(ByteOrder::Big),
         _ => None,
     };
     if let Some(order) = order {
@@ -84,10 +92,56 @@ fn charset(content_type: &str) -> Option<String> {
         let (name, value) = part.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches(['"', '\'']).to_owned())
     };
-    let value = content_type.split(';').skip(1).find_map(named)?;
-    // Nothing that a server could use for tricks.
+    plain_name(content_type.split(';').skip(1).find_map(named)?.as_str())
+}
+
+/// The name of a charset in lower case, without anything that a server could use for tricks.
+fn plain_name(written: &str) -> Option<String> {
     let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    Some(value.chars().filter(plain).take(40).collect::<String>().to_ascii_lowercase()).filter(|name| !name.is_empty())
+    let name: String = written.chars().filter(plain).take(40).collect();
+    Some(name.to_ascii_lowercase()).filter(|name| !name.is_empty())
+}
+
+/// Whether a media type is one of XML or HTML, whose texts name their charset.
+pub(super) fn is_markup(kind: &str) -> bool {
+    matches!(kind, "text/html" | "text/xml" | "application/xml") || kind.ends_with("+xml")
+}
+
+/// The charset that a text of XML or HTML names in its first bytes: in the declaration of XML, or in a `meta` of HTML. A text
+/// without a type may be XML.
+fn declared(bytes: &[u8], content_type: Option<&str>) -> Option<String> {
+    let kind = content_type.map(media_type);
+    let head = bytes.get(..bytes.len().min(DECLARED_IN_BYTES)).unwrap_or_default();
+    let head: String = head.iter().map(|byte| char::from(*byte).to_ascii_lowercase()).collect();
+    let of_xml = || {
+        let inner = head.trim_start().strip_prefix("<?xml")?.split_once("?>")?.0;
+        attribute(inner, "encoding", &['"', '\''])
+    };
+    let of_meta = || {
+        let ends = ['"', '\'', ';', '/', '>', ' ', '\t', '\r', '\n'];
+        let no_comments = head.split("<!--").enumerate().map(|(number, part)| match number {
+            0 => part,
+            _ => part.split_once("-->").map_or("", |(_, behind)| behind),
+        });
+        let shown: String = no_comments.collect();
+        shown.split("<meta").skip(1).find_map(|meta| attribute(meta.split('>').next()?, "charset", &ends))
+    };
+    let name = match kind.as_deref() {
+        None => of_xml(),
+        Some("text/html") => of_xml().or_else(of_meta),
+        Some(kind) if is_markup(kind) => of_xml().or_else(|| of_meta().filter(|_| kind.contains("xhtml"))),
+        Some(_) => None,
+    };
+    let name = name.and_then(|name| plain_name(&name))?;
+    // Read byte by byte, it can't be in units of two or four.
+    Some(if name.starts_with("utf-16") || name.starts_with("utf-32") { "utf-8".to_owned() } else { name })
+}
+
+/// The value of an attribute in the text of a tag, up to one of `ends`.
+fn attribute(tag: &str, name: &str, ends: &[char]) -> Option<String> {
+    let behind = tag.split_once(name)?.1.trim_start().strip_prefix('=')?.trim_start();
+    let value = behind.strip_prefix(['"', '\'']).unwrap_or(behind);
+    Some(value.split(ends).next().unwrap_or_default().trim().to_owned())
 }
 
 fn windows_1252(byte: u8) -> char {
@@ -111,6 +165,51 @@ mod tests {
     use super::*;
 
     #[test]
+    fn xml_and_html_are_read_in_the_charset_that_they_name() {
+        const PROLOG: &str = "<?xml version=\"1.0\" encoding='ISO-8859-1'?>";
+        let meta = |meta: &str| format!("<!doctype html><!-- <meta charset=utf-7> --><META {meta}><title>");
+        let of = |head: &str, rest: &[u8], content_type: Option<&str>| {
+            decode(&[head.as_bytes(), rest].concat(), content_type).map(|text| text.replace(head, ""))
+        };
+        let latin = |head: &str, content_type: Option<&str>| of(head, b"Z\xfcrich \x80", content_type);
+        for content_type in
+            [Some("application/xml"), Some("text/xml"), Some("image/svg+xml; q=1"), Some("text/html"), None]
+        {
+            assert_eq!(latin(PROLOG, content_type).as_deref(), Ok("Z\u{fc}rich \u{20ac}"), "{content_type:?}");
+        }
+        for named in [
+            "charset=\"windows-1252\"",
+            "charset = latin1 /",
+            "http-equiv='Content-Type' content='text/html; charset=iso-8859-1'",
+            "name=viewport><meta CharSet=cp1252",
+        ] {
+            for content_type in ["text/html", "application/xhtml+xml"] {
+                let text = latin(&meta(named), Some(content_type));
+                assert_eq!(text.as_deref(), Ok("Z\u{fc}rich \u{20ac}"), "{named} {content_type}");
+            }
+        }
+        // The type of the answer says it first, and what is UTF-8 is UTF-8.
+        assert_eq!(latin(PROLOG, Some("text/xml; charset=utf-8")), Err(NoText::Invalid("utf-8".to_owned())));
+        assert_eq!(of(PROLOG, "\u{fc}".as_bytes(), Some("text/xml")).as_deref(), Ok("\u{fc}"));
+        let wide = PROLOG.replace("ISO-8859-1", "UTF-16");
+        assert_eq!(of(&wide, "\u{fc}".as_bytes(), Some("text/xml")).as_deref(), Ok("\u{fc}"));
+        assert_eq!(latin(&wide, Some("text/xml")), Err(NoText::Invalid("utf-8".to_owned())));
+        let koi = meta("charset=koi8-r");
+        assert_eq!(latin(&koi, Some("text/html")), Err(NoText::Charset("koi8-r".to_owned())));
+        // Elsewhere, later, in a comment, and in types of other texts nothing names a charset.
+        for (head, content_type) in [
+            (PROLOG, "text/plain"),
+            (PROLOG, "application/json"),
+            (meta("charset=latin1").as_str(), "text/csv"),
+            (meta("charset=latin1").as_str(), "application/xml"),
+            (meta("name=x").as_str(), "text/html"),
+            (format!("{}{}", " ".repeat(1_024), meta("charset=latin1")).as_str(), "text/html"),
+        ] {
+            assert_eq!(latin(head, Some(content_type)), Err(NoText::Binary), "{head} {content_type}");
+        }
+    }
+
+    #[test]
     fn a_text_is_read_in_the_charset_that_the_content_type_names() {
         for (bytes, content_type, text) in [
             (&b"Z\xfcrich"[..], Some("text/plain; charset=iso-8859-1"), "Z\u{fc}rich"),
@@ -124,6 +223,8 @@ mod tests {
             (b"\xff\xfeZ\0\xfc\0", None, "Z\u{fc}"),
             (b"\0Z\0\xfc", Some("text/plain; charset=UTF-16"), "Z\u{fc}"),
             (b"Z\0\xfc\0", Some("application/json; charset=utf-16le"), "Z\u{fc}"),
+            (b"<\0?\0\xfc\0", Some("text/xml"), "<?\u{fc}"),
+            (b"\0<\0?\0\xfc", Some("application/atom+xml"), "<?\u{fc}"),
         ] {
             assert_eq!(decode(bytes, content_type).as_deref(), Ok(text), "{content_type:?}");
         }

@@ -39,11 +39,11 @@ pub(super) fn value(bytes: &[u8], content_type: Option<&str>) -> Result<Value, T
             return Err(fault(class, ""));
         }
         Err(NoText::Invalid(charset)) => {
-            return Err(fault(format!("the answer is no text in {charset}, the charset that its type names"), ""));
+            return Err(fault(format!("the answer is no text in {charset}, the charset that it names"), ""));
         }
         Err(NoText::Binary) => {
             let kind = content_type.map_or_else(|| "unknown".to_owned(), media_type);
-            if (kind.starts_with("text/") || is_json(&kind)) && !bytes.contains(&0) {
+            if (kind.starts_with("text/") || is_json(&kind) || charset::is_markup(&kind)) && !bytes.contains(&0) {
                 let class = format!("the answer of the type {kind} names no charset, and is no text in utf-8");
                 return Err(fault(class, ""));
             }
@@ -111,7 +111,7 @@ fn is_json(content_type: &str) -> bool {
 }
 
 /// The `type/subtype` of a content type, without anything that a server could use for tricks.
-fn media_type(content_type: &str) -> String {
+pub(super) fn media_type(content_type: &str) -> String {
     let kind: String = content_type
         .split(';')
         .next()

@@ -166,7 +166,7 @@ impl HttpRunner {
             };
             if ok {
                 // The server has done what was asked, whatever is wrong with its answer.
-                let read = response::read(response, &request.method).await;
+                let read = response::read(response, &request.method, policy).await;
                 return if policy.is_notice { Ok(read.unwrap_or_default()) } else { read.map_err(RawFault::sent) };
             }
             let location = response.headers().get(LOCATION).and_then(|at| at.to_str().ok());

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, Response};
 use serde_json::{Map, Value, json};
 
@@ -12,9 +12,13 @@ use crate::drive::retry::{self, Transient};
 use crate::drive::tool::charset;
 use crate::drive::tool::output::{MAX_BODY, MAX_DETAIL, fault, read_json, too_large, value};
 use crate::drive::tool::runner::RawFault;
+use loopctl_engine::event::ToolFault;
 
 /// The most bytes that are read of the body of an error answer.
 const MAX_REFUSAL: usize = 64 * 1024;
+
+/// The status of an answer that is a part, which no request of ours asks for.
+const PARTIAL: u16 = 206;
 
 /// The headers of an answer to HEAD that are passed on.
 const REPORTED_HEADERS: &[&str] =
@@ -23,7 +27,7 @@ const REPORTED_HEADERS: &[&str] =
 /// What of the answers of an action counts as success, and what of the others the model reads.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AnswerPolicy<'a> {
-    /// The statuses that count as success; the default is 200 to 299.
+    /// The statuses that count as success; the default is 200 to 299 without 206.
     pub(super) ok_status: Option<&'a [u16]>,
     /// Whether the model reads the body of every other answer.
     pub(super) error_body: bool,
@@ -35,11 +39,14 @@ pub(super) struct AnswerPolicy<'a> {
 /// A successful answer as a value.
 ///
 /// # Errors
-/// When it is too large, compressed, cut off, or binary.
-pub(super) async fn read(response: Response, method: &Method) -> Result<Value, RawFault> {
+/// When it is too large, compressed, cut off, binary, or a part that the action does not take for the whole.
+pub(super) async fn read(response: Response, method: &Method, policy: AnswerPolicy<'_>) -> Result<Value, RawFault> {
     let status = response.status().as_u16();
     if *method == Method::HEAD {
         return Ok(json!({ "status": status, "headers": reported(response.headers()) }));
+    }
+    if status == PARTIAL && policy.ok_status.is_none() {
+        return Err(partial(response.headers()).into());
     }
     if let Some(encoding) = encoding(response.headers()) {
         return Err(fault("compressed answer, not asked for", format!("content-encoding: {encoding}")).into());
@@ -53,6 +60,14 @@ pub(super) async fn read(response: Response, method: &Method) -> Result<Value, R
         return Ok(json!({ "status": status }));
     }
     Ok(value(&bytes, content_type.as_deref())?)
+}
+
+/// The fault of an answer that is a part of what was asked for.
+fn partial(headers: &HeaderMap) -> ToolFault {
+    let range =
+        text(headers, CONTENT_RANGE.as_str()).map(|range| format!("content-range: {range}\n")).unwrap_or_default();
+    let detail = format!("{range}an action whose `ok_status` has {PARTIAL} takes it as the answer");
+    fault(format!("http {PARTIAL}: a part of the answer"), detail)
 }
 
 /// An error answer: its status for the model, its beginning for the operator. The model reads the body, too, where it is
