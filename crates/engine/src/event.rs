@@ -214,7 +214,8 @@ pub struct Started {
 /// the end of the run's time cuts off may have happened. 4: the orders compare two times, too, a text with blanks around is no
 /// number, a text in the input of a step is read as the number or boolean that its schema wants, an answer that has a key twice
 /// is none, today in a form is that of the time zone, and a wait until a date begins with the day, and counts days, in the time
-/// zone of the workflow. 5: a step whose approval expired, where that fails the run, has failed with `approval_expired`.
+/// zone of the workflow. 5: a step whose approval expired, where that fails the run, has failed with `approval_expired`, and the
+/// model reads that notes of its history were cut off or are missing.
 pub const EDITION: u32 = 5;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

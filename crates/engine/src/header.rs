@@ -118,6 +118,11 @@ impl RunHeader {
         self.edition >= 5
     }
 
+    /// Whether the model reads that notes of its history were cut off, or why there are none.
+    pub(super) fn marks_cut_notes(&self) -> bool {
+        self.edition >= 5
+    }
+
     /// What the conditions of approvals are judged by, at this moment; `zone` is that of a workflow.
     pub fn call_rules<'r>(&self, program: &'r ProgramHead, zone: Option<&'r TimeZone>, now: &'r str) -> CallRules<'r> {
         CallRules { reads_fences: self.reads_fences(), order: self.order_rules(program, zone), now }

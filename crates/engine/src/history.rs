@@ -1,13 +1,14 @@
 //! The history: when it is too long, which messages are removed, and what replaces them. The opening and the
 //! last iteration always stay; iterations are removed whole, the oldest first.
 
+pub mod notes;
 mod summary;
 #[cfg(test)]
 mod tests;
 
 use super::budget;
 use super::conversation::{Message, Role};
-use super::event::{Finish, ModelFault, ModelFaultCode, Reply};
+use super::event::{ModelFault, ModelFaultCode, Reply};
 use super::next::Next;
 use super::reply::usage;
 use super::reply::window;
@@ -15,6 +16,7 @@ use super::state::LoopState;
 use loopctl_lang::language::react::{History, OnLimit};
 use loopctl_lang::program::LoopProgram;
 
+use notes::NotesFault;
 pub use summary::{max_tokens, question};
 
 /// Whether the next request is too long, and what to do.
@@ -108,8 +110,8 @@ pub(super) fn summed(program: &LoopProgram, state: &mut LoopState, mut reply: Re
     budget::tried(program, state, std::mem::take(&mut reply.attempts));
     state.counters.summaries = state.counters.summaries.saturating_add(1);
     usage::of_reply(program, state, &reply, sent);
-    let usable = reply.finish != Finish::Filtered && !reply.text.trim().is_empty();
-    drop_until(state, until, usable.then_some(reply.text.as_str()));
+    let (text, fault) = notes::of_reply(&reply);
+    drop_until(state, until, text, fault);
     Next::Think
 }
 
@@ -125,8 +127,9 @@ pub(super) fn goes_on_without_notes(fault: &ModelFault) -> bool {
 /// The model could not write a summary: the messages are removed anyway.
 pub(super) fn not_summed(program: &LoopProgram, state: &mut LoopState, fault: ModelFault, until: usize) -> Next {
     window::learn(state, fault.own_window(), None);
+    let why = NotesFault::of_code(fault.code);
     usage::of_failure(program, state, fault);
-    drop_until(state, until, None);
+    drop_until(state, until, None, Some(why));
     Next::Think
 }
 
@@ -140,7 +143,7 @@ pub(super) fn make_room(program: &LoopProgram, state: &mut LoopState, must: bool
     let all = state.counters.estimator.tokens(state.conversation.bytes);
     let room = all.min(bound.filter(|_| state.watch.window.is_some()).unwrap_or(u64::MAX));
     match fitting(state, room / 2) {
-        Some(until) => drop_until(state, until, None),
+        Some(until) => drop_until(state, until, None, None),
         None => return shorten(program, state),
     }
     true
@@ -168,12 +171,14 @@ pub(super) fn shorten(program: &LoopProgram, state: &mut LoopState) -> bool {
     gone > 0
 }
 
-/// Removes the messages after the opening, up to this one.
-pub(super) fn drop_until(state: &mut LoopState, until: usize, notes: Option<&str>) {
+/// Removes the messages after the opening, up to this one; `fault` is what is wrong with the notes of them.
+pub(super) fn drop_until(state: &mut LoopState, until: usize, notes: Option<&str>, fault: Option<NotesFault>) {
     let conversation = &state.conversation;
     let before = usize::try_from(state.counters.messages_trimmed).unwrap_or(usize::MAX);
     let gone = until.saturating_sub(conversation.opening()).saturating_add(before);
-    let words = summary::stand_in(gone, notes, &state.memory);
+    let said = fault.filter(|_| state.header.marks_cut_notes());
+    let words = summary::stand_in(gone, notes, said, &state.memory);
+    state.counters.notes.add(notes.is_some(), fault);
     let gone = state.conversation.let_go(until, &words);
     let gone = u32::try_from(gone).unwrap_or(u32::MAX);
     state.counters.messages_trimmed = state.counters.messages_trimmed.saturating_add(gone);

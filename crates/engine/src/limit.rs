@@ -27,7 +27,7 @@ pub(super) fn think(program: &LoopProgram, state: &mut LoopState) -> Next {
             Length::Full if history::is_last(state) && history::shorten(program, state) => {}
             Length::Full => return Next::Limit(Limit::Context),
             Length::Over { until, summed: true } => return Next::Summarize { until },
-            Length::Over { until, summed: false } => history::drop_until(state, until, None),
+            Length::Over { until, summed: false } => history::drop_until(state, until, None, None),
         }
     }
 }
@@ -101,7 +101,7 @@ pub(super) fn too_long(program: &LoopProgram, state: &mut LoopState, refused: Le
     match history::too_long(program, state, bound.unwrap_or(u64::MAX).min(all)) {
         Length::Over { until, summed: true } => Next::Summarize { until },
         Length::Over { until, summed: false } => {
-            history::drop_until(state, until, None);
+            history::drop_until(state, until, None, None);
             Next::Think
         }
         Length::Full if history::is_last(state) && history::shorten(program, state) => Next::Think,

@@ -15,6 +15,7 @@ use super::decision::decision_record::DecisionRecord;
 use super::event::{CallId, Finish, ForkPoint, ToolFault};
 use super::flow::item_row::ItemRow;
 use super::flow::record::StepRecord;
+use super::history::notes::NotesFault;
 use super::outcome::{Status, Termination};
 use super::question::{Question, StepQuestion, WaitingCall};
 use super::question_post::QuestionPost;
@@ -232,6 +233,9 @@ pub enum Notice {
         messages: u32,
         /// Whether a summary by the model replaces them.
         summarized: bool,
+        /// What is wrong with the summary: it was cut off, or there is none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        notes_fault: Option<NotesFault>,
     },
     /// The agent reported its progress.
     Progress {

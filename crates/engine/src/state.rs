@@ -15,6 +15,7 @@ use super::decision::decision_record::DecisionRecord;
 use super::effect::Refused;
 use super::event::{CallId, FailedAttempt, Finish, RaisedLimits, Tokens, ToolFault};
 use super::flow::progress::{FlowProgress, StepChange};
+use super::history::notes::NotesTally;
 use super::json::Json;
 use super::operation::{Call, OpenStep, Progress};
 use super::outcome::{Ending, Limit, Pause, Status};
@@ -259,6 +260,9 @@ pub struct Counters {
     /// The number of summaries of the history.
     #[serde(skip)]
     pub summaries: u32,
+    /// What was wrong with them.
+    #[serde(skip)]
+    pub notes: NotesTally,
     /// How many requests to the model failed for good while the run continued.
     #[serde(skip)]
     pub calls_failed: u32,

@@ -115,8 +115,13 @@ impl Story {
                 let used = used * 100.0;
                 self.pieces.remark(&format!("{used:.0} % of the budget is used: {} tokens{cost}", count(*tokens)))
             }
-            Notice::HistoryTrimmed { messages, summarized, .. } => {
-                let how = if *summarized { "; a summary by the model replaces them" } else { "" };
+            Notice::HistoryTrimmed { messages, summarized, notes_fault, .. } => {
+                let how = match (*summarized, notes_fault) {
+                    (true, None) => "; a summary by the model replaces them".to_owned(),
+                    (true, Some(_)) => "; a summary by the model replaces them, and it was cut off".to_owned(),
+                    (false, Some(fault)) => format!("; there is no summary of them: {}", fault.reason()),
+                    (false, None) => String::new(),
+                };
                 self.pieces.remark(&format!("the history was too long: {} removed{how}", plural(*messages, "message")))
             }
             Notice::ModelReplied { iteration, thought, usage, duration_ms, .. } => {

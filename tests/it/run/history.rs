@@ -91,6 +91,35 @@ fn a_history_over_context_tokens_is_summed_up_by_the_model_and_the_run_goes_on()
 }
 
 #[test]
+fn notes_that_were_cut_off_are_marked_for_the_model_and_counted_in_the_result_and_the_trace() {
+    let server = Server::reading(|_, request| {
+        if is_summary(request) {
+            return Answer::json(&json!({
+                "choices": [{ "message": { "content": "Order 17 must NOT be" }, "finish_reason": "length" }],
+            }));
+        }
+        let asked = messages(request);
+        let is_marked = asked[1]["content"].as_str().is_some_and(|text| {
+            text.contains("> Order 17 must NOT be\n[These notes were cut off here: what came after is not known.]")
+        });
+        let reply = if is_marked { complete(json!("done")) } else { look(&asked.len().to_string()) };
+        counted(request, &reply.to_string())
+    });
+    let place = place(json!({ "max_iterations": 30, "history": { "context_tokens": 3_000 } }), 3_000);
+    let ran = run(&place, &server, "ndjson");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let trimmed: Vec<&Value> = lines.iter().filter(|line| line["event"] == "history_trimmed").collect();
+    assert_eq!((trimmed.len(), &trimmed[0]["notes_fault"]), (1, &json!("cut_off")), "{trimmed:#?}");
+    let metadata = &lines.last().unwrap()["metadata"];
+    assert_eq!((&metadata["notes_cut_off"], metadata.get("notes_missing")), (&json!(1), None), "{metadata:#}");
+    for format in ["text", "html"] {
+        let trace = place.call(&["trace", "r", "--format", format]);
+        assert!(trace.stdout.contains("notes of the trimmed history: 1 cut off"), "{trace:#?}");
+    }
+}
+
+#[test]
 fn a_run_that_was_cut_off_after_its_summary_does_not_sum_up_again() {
     let replies = |server: &Server, place: &Place| run(place, server, "json");
     let paused = json!({ "thought": "t", "action": "__pause_for_human__", "action_input": { "question": "Go on?" } });

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::is_own;
+use super::notes::{MAX_NOTES, NotesFault};
 use crate::conversation::{Conversation, Role};
 use crate::memory;
 use crate::reply::window;
@@ -24,8 +25,6 @@ Answer with the notes alone: plain text, 300 words at most, no JSON, no tool cal
 
 /// The most tokens of a summary.
 const MAX_TOKENS: u32 = 2_048;
-/// The most characters of notes that are shown.
-const MAX_NOTES: usize = 8_000;
 /// The fewest bytes of each message in the request, however many messages there are.
 const MIN_MESSAGE_BYTES: usize = 200;
 /// The most bytes of all messages in the request, when the model's window is not known.
@@ -88,8 +87,14 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     format!("{head}\n[... {} bytes left out ...]\n{tail}", text.len().saturating_sub(head.len() + tail.len()))
 }
 
-/// The text that replaces the removed messages, `gone` of them so far.
-pub(super) fn stand_in(gone: usize, notes: Option<&str>, memory: &BTreeMap<String, Value>) -> String {
+/// The text that replaces the removed messages, `gone` of them so far. `fault`: what is wrong with the notes, where the model
+/// is to read it.
+pub(super) fn stand_in(
+    gone: usize,
+    notes: Option<&str>,
+    fault: Option<NotesFault>,
+    memory: &BTreeMap<String, Value>,
+) -> String {
     let mut text = format!("\n\n[{gone} earlier messages are not shown any more.");
     match notes {
         Some(notes) => {
@@ -100,8 +105,16 @@ pub(super) fn stand_in(gone: usize, notes: Option<&str>, memory: &BTreeMap<Strin
                 text.push_str("\n> ");
                 text.push_str(line);
             }
+            if fault.is_some() {
+                text.push_str("\n[These notes were cut off here: what came after is not known.]");
+            }
         }
-        None => text.push(']'),
+        None => {
+            if let Some(fault) = fault {
+                text.push_str(&format!(" There are no notes of them: {}.", fault.reason()));
+            }
+            text.push(']');
+        }
     }
     if !memory.is_empty() {
         text.push_str("\n\n[Kept in memory, which is data; __retrieve_memory__ gives a value whole:]\n");

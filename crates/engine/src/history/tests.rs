@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::notes::NotesFault;
 use crate::conversation::{Conversation, Role};
 use crate::effect::Effect;
-use crate::event::{EventKind, ModelFault, ModelFaultCode, Reply, Tokens, ToolResult};
+use crate::event::{EventKind, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens, ToolResult};
 use crate::notice::{Baseline, Notice};
 use crate::outcome::{Limit, Termination};
 use crate::state::{LoopState, Phase, State};
@@ -36,6 +37,12 @@ fn after(program: &Program, mut events: Vec<(u64, EventKind)>, more: Vec<EventKi
 fn notes(text: &str) -> EventKind {
     let usage = Some(Tokens { input: 100, output: 10, ..Tokens::default() });
     EventKind::Summarized(Reply { text: text.to_owned(), usage, ..Reply::default() })
+}
+
+/// A call in place of notes.
+fn called() -> EventKind {
+    let said = SaidCall { name: "look".to_owned(), ..SaidCall::default() };
+    EventKind::Summarized(Reply { calls: vec![said], ..Reply::default() })
 }
 
 fn fault(code: ModelFaultCode) -> EventKind {
@@ -160,13 +167,56 @@ fn a_resumed_run_asks_for_the_summary_that_it_has_not_and_never_for_one_that_it_
 #[test]
 fn a_summary_that_can_not_be_had_is_done_without_but_an_unreachable_model_ends_the_run() {
     let program = narrow(&json!({}));
-    for what in [fault(ModelFaultCode::ContextExceeded), fault(ModelFaultCode::ModelProtocol), notes(" ")] {
+    let filtered = Reply { text: "I can".to_owned(), finish: Finish::Filtered, ..Reply::default() };
+    let cut = Reply { finish: Finish::Length, ..Reply::default() };
+    for (what, why, fault) in [
+        (fault(ModelFaultCode::ContextExceeded), "the request for them failed", NotesFault::Failed),
+        (fault(ModelFaultCode::ModelProtocol), "the request for them failed", NotesFault::Failed),
+        (fault(ModelFaultCode::ModelRefused), "the request for them was refused", NotesFault::Refused),
+        (EventKind::Summarized(filtered), "the request for them was refused", NotesFault::Refused),
+        (EventKind::Summarized(cut), "the reply was cut off before the first word", NotesFault::CutOff),
+        (called(), "the model made a call in place of them", NotesFault::Called),
+        (notes(" "), "the reply was empty", NotesFault::Empty),
+    ] {
+        let before = State::Loop(play(&program, looked(3, 4_000)));
         let state = after(&program, looked(3, 4_000), vec![what]);
         assert!(matches!(state.phase, Phase::Thinking { forced: None }), "{:?}", state.phase);
-        assert!(state.conversation.messages[1].text.ends_with("are not shown any more.]"));
+        let text = &state.conversation.messages[1].text;
+        assert!(text.ends_with(&format!("are not shown any more. There are no notes of them: {why}.]")), "{text}");
+        assert_eq!((state.counters.notes.missing, state.counters.notes.cut_off), (1, 0), "{why}");
+        let notices = Baseline::of_state(&before).changes(&State::Loop(state));
+        let notes_fault = Some(fault);
+        assert_eq!(notices, [Notice::HistoryTrimmed { iterations: 3, messages: 4, summarized: false, notes_fault }]);
     }
     let state = after(&program, looked(3, 4_000), vec![fault(ModelFaultCode::ModelUnreachable)]);
     assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::ModelError));
+}
+
+#[test]
+fn notes_that_were_cut_off_say_so_to_the_model_and_in_the_next_request_for_notes_but_not_in_runs_of_older_editions() {
+    const MARK: &str = "\n[These notes were cut off here: what came after is not known.]";
+    let program = narrow(&json!({}));
+    let half = || Reply { text: "Order 17 must NOT be".to_owned(), finish: Finish::Length, ..Reply::default() };
+    let state = after(&program, looked(3, 4_000), vec![EventKind::Summarized(half())]);
+    let text = state.conversation.messages[1].text.clone();
+    assert!(text.ends_with(&format!("> Order 17 must NOT be{MARK}")), "{text}");
+    assert_eq!((state.counters.notes.missing, state.counters.notes.cut_off), (0, 1));
+    let again = super::question(program.as_loop().unwrap(), &state, 4);
+    assert!(again.messages[1].text.contains(MARK));
+    // Notes that are longer than what is shown are cut by the engine.
+    let long = after(&program, looked(3, 4_000), vec![notes(&"x".repeat(8_001))]);
+    assert!(long.conversation.messages[1].text.ends_with(MARK));
+    let whole = after(&program, looked(3, 4_000), vec![notes(&"x".repeat(8_000))]);
+    assert!(!whole.conversation.messages[1].text.contains("cut off") && whole.counters.notes.last.is_none());
+    // What a run of an older edition sends stays as it was, and it is counted all the same.
+    for (reply, end) in [(half(), "> Order 17 must NOT be"), (Reply::default(), "are not shown any more.]")] {
+        let mut events = looked(3, 4_000);
+        let EventKind::Started(started) = &mut events[0].1 else { panic!("it starts") };
+        started.edition = 4;
+        let state = after(&program, events, vec![EventKind::Summarized(reply)]);
+        assert!(state.conversation.messages[1].text.ends_with(end));
+        assert_eq!(state.counters.notes.missing + state.counters.notes.cut_off, 1);
+    }
 }
 
 #[test]
@@ -213,7 +263,7 @@ fn what_was_trimmed_is_reported_once_and_not_again_by_a_resume() {
     let before = State::Loop(play(&program, looked(3, 4_000)));
     let state = State::Loop(after(&program, looked(3, 4_000), vec![notes("n")]));
     let notices = Baseline::of_state(&before).changes(&state);
-    assert_eq!(notices, [Notice::HistoryTrimmed { iterations: 3, messages: 4, summarized: true }]);
+    assert_eq!(notices, [Notice::HistoryTrimmed { iterations: 3, messages: 4, summarized: true, notes_fault: None }]);
     assert_eq!(Baseline::of_state(&state).changes(&state), []);
 }
 

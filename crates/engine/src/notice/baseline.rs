@@ -9,6 +9,7 @@ use crate::effect::{Effect, Effects, Refused};
 use crate::event::{CallId, Event, EventKind, Finish};
 use crate::flow::progress::StepChange;
 use crate::flow::waiting_steps;
+use crate::history::notes::NotesTally;
 use crate::outcome::{Status, Termination};
 use crate::record::{TokenUsage, TraceEntry};
 use crate::state::{LoopState, Phase, State, StoredEntry};
@@ -39,6 +40,7 @@ pub struct Baseline {
     warned: bool,
     trimmed: u32,
     summaries: u32,
+    notes: NotesTally,
 }
 
 /// The events that cause a notice themselves; other notices come from a changed state.
@@ -93,6 +95,7 @@ impl Baseline {
             warned: state.budget.is_warned,
             trimmed: state.counters.messages_trimmed,
             summaries: state.counters.summaries,
+            notes: state.counters.notes,
         }
     }
 
@@ -173,7 +176,8 @@ impl Baseline {
             notices.push(Notice::HistoryTrimmed {
                 iterations: state.counters.iterations,
                 messages: state.counters.messages_trimmed - self.trimmed,
-                summarized: state.counters.summaries > self.summaries,
+                summarized: state.counters.summaries > self.summaries && !state.counters.notes.lacks_last(&self.notes),
+                notes_fault: state.counters.notes.last,
             });
         }
         match &state.phase {

@@ -20,7 +20,7 @@ use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape::{exact_html, html as escaped};
 use super::prompts::SentPrompts;
 use super::question_post::post_sentence;
-use super::reason::reason;
+use super::reason::{notes_sentence, reason};
 use super::refused_replies::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
 use super::text::{text_of_pretty, took};
@@ -154,6 +154,7 @@ fn header(page: &mut String, about: &About<'_>, result: &RunResult) {
     ]);
     facts.extend(result.usage.cost_usd.map(|cost| ("Cost", format!("{about_word}{}", dollars(cost)))));
     facts.push(("Active", duration(about.active_ms)));
+    facts.extend(notes_sentence(&result.metadata).map(|notes| ("History", notes)));
     for (name, fact) in facts {
         let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(&fact));
     }

@@ -1,6 +1,15 @@
 //! Why a run ended or stopped, in words.
 
+use super::result::Metadata;
 use crate::outcome::Termination;
+
+/// What is wrong with the notes of the history, in a sentence.
+pub(super) fn notes_sentence(metadata: &Metadata) -> Option<String> {
+    let parts = [(metadata.notes_cut_off, "cut off"), (metadata.notes_missing, "missing")];
+    let known: Vec<String> =
+        parts.iter().filter(|(times, _)| *times > 0).map(|(times, what)| format!("{times} {what}")).collect();
+    (!known.is_empty()).then(|| format!("notes of the trimmed history: {}", known.join(", ")))
+}
 
 /// Why a run ended or stopped, in words.
 pub fn reason(termination: Termination) -> &'static str {

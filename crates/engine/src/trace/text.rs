@@ -15,7 +15,7 @@ use super::escape;
 use super::json::{gist, on_one_line};
 use super::layout::{Look, TextBlock, Tone, pad};
 use super::question_post::post_sentence;
-use super::reason::reason;
+use super::reason::{notes_sentence, reason};
 use super::refused_replies::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
 use super::step_text::{questions, step_line};
@@ -182,6 +182,9 @@ impl Pieces {
         let mut shown = format!("{}{}\n", self.look.paint(tone, &title), self.look.paint(Tone::Dim, &facts));
         if let Some(error) = &result.error {
             shown.push_str(&self.block(("  ", 2), &escape::terminal(&error.message), None, ""));
+        }
+        if let Some(notes) = notes_sentence(&result.metadata) {
+            shown.push_str(&self.block(("  ", 2), &notes, Some(Tone::Dim), ""));
         }
         if let Some(by) = &result.cancelled_by {
             let by = format!("cancelled by {}", escape::line(by));

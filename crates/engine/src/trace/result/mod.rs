@@ -169,6 +169,12 @@ pub struct Metadata {
     pub truncated_observations: u32,
     /// Messages that the history lost.
     pub messages_trimmed: u32,
+    /// Summaries of them that were cut off; left out when none was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub notes_cut_off: u32,
+    /// How often there was no summary of them, though one was asked for; left out when there always was one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub notes_missing: u32,
     /// Model calls that failed and were made again.
     pub model_retries: u32,
     /// Attempts at tool calls that failed and were made again; left out when there was none.
@@ -330,6 +336,8 @@ fn metadata(state: &State) -> Metadata {
         truncated_responses: tally.truncated_responses,
         truncated_observations: tally.truncated_observations,
         messages_trimmed: tally.messages_trimmed,
+        notes_cut_off: tally.notes.cut_off,
+        notes_missing: tally.notes.missing,
         model_retries: tally.model_retries,
         tool_retries: tally.tool_retries.values().copied().fold(0, u32::saturating_add),
     }
