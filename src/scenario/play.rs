@@ -343,7 +343,7 @@ impl Performance<'_> {
         keys
     }
 
-    /// How many failed attempts at each call are stored, by its key.
+    /// How many attempts at each call are stored that did not end it, by its key.
     async fn stored_attempts(&self, engine: &Engine) -> BTreeMap<String, usize> {
         let mut attempts = BTreeMap::new();
         for (run_id, events) in self.events(engine).await {
@@ -352,6 +352,9 @@ impl Performance<'_> {
                     Some(format!("{run_id}-{}-{}", retried.call.iteration, retried.call.index))
                 }
                 EventKind::StepRetried(retried) => Some(format!("{run_id}-{}", retried.at)),
+                // The question of its server is what the attempt gave.
+                EventKind::ToolAsks(asks) => Some(format!("{run_id}-{}-{}", asks.call.iteration, asks.call.index)),
+                EventKind::StepAsks(asks) => Some(format!("{run_id}-{}", asks.at)),
                 _ => None,
             });
             for key in keys {

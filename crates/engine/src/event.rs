@@ -214,9 +214,11 @@ pub struct Started {
 /// the end of the run's time cuts off may have happened. 4: the orders compare two times, too, a text with blanks around is no
 /// number, a text in the input of a step is read as the number or boolean that its schema wants, an answer that has a key twice
 /// is none, today in a form is that of the time zone, and a wait until a date begins with the day, and counts days, in the time
-/// zone of the workflow. 5: a step whose approval expired, where that fails the run, has failed with `approval_expired`, and the
-/// model reads that notes of its history were cut off or are missing.
-pub const EDITION: u32 = 5;
+/// zone of the workflow. 5: a step whose approval expired, where that fails the run, has failed with `approval_expired`. 6: `length` and
+/// `in` of a condition read a text that is JSON, as paths do, and a path into a text that should be JSON and is none can't be judged; a
+/// call that a human did not allow counts for `require_tool_before_answer`; and the model reads that notes of its history were cut off
+/// or are missing.
+pub const EDITION: u32 = 6;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_first(edition: &u32) -> bool {

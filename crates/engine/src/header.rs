@@ -120,7 +120,18 @@ impl RunHeader {
 
     /// Whether the model reads that notes of its history were cut off, or why there are none.
     pub(super) fn marks_cut_notes(&self) -> bool {
-        self.edition >= 5
+        self.edition >= 6
+    }
+
+    /// Whether `length` and `in` of a condition read a text that is JSON, and a path into a text that should be JSON and is none can't
+    /// be judged.
+    pub(super) fn reads_json_in_conditions(&self) -> bool {
+        self.edition >= 6
+    }
+
+    /// Whether a call that a human did not allow counts for `require_tool_before_answer`.
+    pub(super) fn counts_denied_calls(&self) -> bool {
+        self.edition >= 6
     }
 
     /// What the conditions of approvals are judged by, at this moment; `zone` is that of a workflow.
@@ -130,7 +141,8 @@ impl RunHeader {
 
     /// How values are ordered.
     pub(super) fn order_rules<'r>(&self, program: &'r ProgramHead, zone: Option<&'r TimeZone>) -> OrderRules<'r> {
-        OrderRules { is_exact: self.reads_exact_texts(), zone, hidden: &program.project.redact }
+        let hidden = &program.project.redact;
+        OrderRules { is_exact: self.reads_exact_texts(), reads_json: self.reads_json_in_conditions(), zone, hidden }
     }
 
     /// What decides what a no to an approval does that says nothing of it.

@@ -1,6 +1,6 @@
 //! The state of a run: the fold of its events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -266,6 +266,9 @@ pub struct Counters {
     /// How many requests to the model failed for good while the run continued.
     #[serde(skip)]
     pub calls_failed: u32,
+    /// The tools of which a call was asked for and not allowed, or not in time.
+    #[serde(skip)]
+    pub denied: BTreeSet<String>,
 }
 
 /// What the last reply brought besides its text.
@@ -312,6 +315,12 @@ pub struct Watchdog {
 }
 
 impl Counters {
+    /// Subtracts a call that a human did not allow, or not in time.
+    pub(super) fn denied(&mut self, tool: &str) {
+        self.unmade(tool);
+        self.denied.insert(tool.to_owned());
+    }
+
     /// Subtracts a call that was requested and not made.
     pub(super) fn unmade(&mut self, tool: &str) {
         if let Some(calls) = self.calls.get_mut(tool) {

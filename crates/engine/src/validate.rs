@@ -102,10 +102,15 @@ impl LoopState {
 
 /// What must be called before an answer is accepted, as the model reads it; none when all of it was called.
 fn missing_before_answer(program: &LoopProgram, state: &LoopState) -> Option<String> {
-    let was_called = |name: &str| state.counters.calls.get(name).is_some_and(|calls| *calls > 0);
+    // The model has asked for the call: after a no, an answer says what follows from it.
+    let denied = Some(&state.counters.denied).filter(|_| state.header.counts_denied_calls());
+    let was_called = |name: &str| {
+        state.counters.calls.get(name).is_some_and(|calls| *calls > 0)
+            || denied.is_some_and(|denied| denied.contains(name))
+    };
     match program.properties.require_tool_before_answer.as_ref()? {
         RequiredTools::Any(_) => {
-            let any = state.counters.calls.values().any(|calls| *calls > 0);
+            let any = state.counters.calls.keys().any(|name| was_called(name));
             (!any).then(|| "call one of the tools first".to_owned())
         }
         RequiredTools::All(names) => {

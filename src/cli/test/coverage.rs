@@ -67,14 +67,19 @@ impl TestCoverage {
     }
 }
 
-/// Adds the documents that no scenario comes to. Those that can't be run are reported by `check`.
+/// Adds the documents that no scenario comes to. One with errors has no points: it counts as one point that nothing comes to, or
+/// breaking a document would raise the coverage.
 pub(super) fn untested(report: &mut CoverageReport, documents: &[PathBuf]) {
     let real = |file: &str| Path::new(file).canonicalize().ok();
     let known: BTreeSet<PathBuf> = report.documents.keys().filter_map(|file| real(file)).collect();
     let is_known = |path: &&PathBuf| path.canonicalize().is_ok_and(|real| known.contains(&real));
     for path in documents.iter().filter(|path| !is_known(path)) {
-        if let Ok(loaded) = load(path, &[]) {
-            report.add_untested(&CoverageMap::of(&loaded.program));
+        match load(path, &[]) {
+            Ok(loaded) => report.add_untested(&CoverageMap::of(&loaded.program)),
+            Err(faults) => {
+                let text = faults.sources.into_iter().find(|source| Path::new(&*source.name) == path.as_path());
+                text.into_iter().for_each(|source| report.add_broken(source));
+            }
         }
     }
 }

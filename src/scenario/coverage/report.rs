@@ -78,6 +78,15 @@ impl CoverageReport {
         self.documents.entry(Arc::clone(file)).or_insert(document);
     }
 
+    /// Adds a document that has errors, and so no points that are known: as one that nothing comes to.
+    pub fn add_broken(&mut self, source: Source) {
+        let place = source.place(0, 1);
+        let missing = Diagnostic::warning(CODE, "the document has errors, and no scenario tests it", "", place);
+        let file = Arc::clone(&source.name);
+        let document = DocumentCoverage { points: 1, reached: 0, missing: vec![missing], source: Some(source) };
+        self.documents.entry(file).or_insert(document);
+    }
+
     /// How many points the documents have, and how many of them runs came to.
     pub fn total(&self) -> DocumentCoverage {
         let documents = self.documents.values();

@@ -38,6 +38,7 @@ const CURED: &[(&str, &str, &str)] = &[
     ("L011", "L010/fires-10", "its `mode` is at the top, and is taken for the one that is missing"),
     ("L010", "L010/fires-2", "fields that belong to one other place are one fault, at the first of them"),
     ("L164", "L157/fires-2", "the key `found` has the result of a loop there too"),
+    ("L220", "L181/fires-4", "the name of the document is that of the other one"),
 ];
 /// Codes beside which an action is not judged: there are two of its name, and none is used.
 const TWINS: [&str; 2] = ["L030", "L031"];

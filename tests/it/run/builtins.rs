@@ -197,3 +197,18 @@ fn no_answer_is_taken_before_the_tools_were_called_that_must_be() {
         assert_eq!(native(json!({})), Value::Null);
     }
 }
+
+#[test]
+fn a_call_that_a_human_did_not_allow_counts_as_asked_for() {
+    for required in [json!("any"), json!(["look"])] {
+        let place = Place::new();
+        let tool = json!([{ "type": "action", "name": "look", "requires_approval": true }]);
+        place.looped(&json!({ "require_tool_before_answer": required, "tools": tool }));
+        let replies = [look("a"), complete(json!("It was not allowed."))];
+        place.json("script.json", &json!({ "replies": replies, "tools": { "look": [{ "found": 1 }] } }));
+        let asked = place.call(&["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"]);
+        assert_eq!(asked.code, 3, "{asked:#?}");
+        let ran = place.call(&["resume", "r", "--deny", "no", "--output", "json"]);
+        assert_eq!((ran.code, &ran.json()["result"]["answer"]), (0, &json!("It was not allowed.")), "{ran:#?}");
+    }
+}

@@ -126,6 +126,15 @@ fn a_document_without_a_scenario_counts_with_none_of_its_points() {
     assert_eq!(untested["missing"][0]["message"], "no scenario tests this document");
     assert!(after["points"].as_u64() > before["points"].as_u64(), "{after:#}");
     assert_eq!(after["reached"], before["reached"]);
+    // Breaking the document raises nothing.
+    std::fs::write(
+        folder.path().join("workflows/dunning.json"),
+        r#"{"name": "dunning", "definition": {"actions": [{"type": "nope"}]}}"#,
+    )
+    .unwrap();
+    let broken = coverage(&folder);
+    assert_eq!(broken["points"].as_u64(), before["points"].as_u64().map(|points| points + 1), "{broken:#}");
+    assert!(missing(&broken).contains(&"the document has errors, and no scenario tests it".to_owned()), "{broken:#}");
     let filtered = loopctl(&["test", &path(&folder), "--coverage", "--filter", "plain"]);
     assert!(!stderr(&filtered).contains("dunning"), "{}", stderr(&filtered));
 }

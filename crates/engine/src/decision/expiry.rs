@@ -59,7 +59,7 @@ pub(crate) fn expired(program: &LoopProgram, state: &mut LoopState, paused: Paus
 }
 
 fn late(state: &mut LoopState, call: &mut Call) {
-    state.counters.unmade(&call.name);
+    state.counters.denied(&call.name);
     call.progress = Progress::done(ToolResult::failed(LATE));
 }
 

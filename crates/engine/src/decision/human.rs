@@ -248,7 +248,7 @@ fn decide(state: &mut LoopState, call: &mut Call, decided: &Decided) -> Option<A
             call.progress = Progress::done(result_of(conclusion));
             if was_approval {
                 // A denied call was not made: it does not count towards `max_calls`.
-                state.counters.unmade(&call.name);
+                state.counters.denied(&call.name);
             }
         }
     }

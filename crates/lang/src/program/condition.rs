@@ -248,26 +248,35 @@ struct JudgedScope<'j, 's> {
     missing: Missing,
 }
 
+impl JudgedScope<'_, '_> {
+    /// A value, or the list or object that it is the JSON of: one rule for paths, loops, matchers and conditions.
+    fn read(&self, value: Value) -> Value {
+        match &value {
+            Value::String(text) if self.rules.reads_json => self.scope.json_of(text).unwrap_or(value),
+            _ => value,
+        }
+    }
+}
+
 impl ConditionTest {
     fn evaluate(&self, by: &JudgedScope<'_, '_>) -> Result<bool, ConditionFault> {
-        let JudgedScope { scope, missing, .. } = *by;
+        let JudgedScope { scope, missing, rules } = *by;
         match self {
             Self::Equal { operands: [one, other], holds } => {
-                let spelt = |operand: &ConditionOperand| {
-                    operand.value(scope, missing).map(|value| spelling(&value.unwrap_or(Value::Null)))
-                };
+                let spelt =
+                    |operand: &ConditionOperand| operand.value(by).map(|value| spelling(&value.unwrap_or(Value::Null)));
                 Ok((spelt(one)? == spelt(other)?) == *holds)
             }
             Self::Order { operator, operands: [one, other], holds } => {
                 if missing == Missing::Absent && (one.is_left_out(scope) || other.is_left_out(scope)) {
                     return Ok(false);
                 }
-                let values = [one.ordered(scope, missing)?, other.ordered(scope, missing)?];
-                by.rules.compare(operator, [one, other], scope, values).map(holds)
+                let values = [one.ordered(by)?, other.ordered(by)?];
+                rules.compare(operator, [one, other], scope, values).map(holds)
             }
             Self::HasKey(path) => Ok(scope.lookup(path).is_ok()),
             Self::In([one, list]) => {
-                let values = one.value(scope, missing)?.zip(list.value(scope, missing)?);
+                let values = one.value(by)?.zip(list.value(by)?.map(|items| by.read(items)));
                 let Some((entry, items)) = values else { return Ok(false) };
                 let Value::Array(items) = items else {
                     return Err(ConditionFault(format!(
@@ -280,7 +289,7 @@ impl ConditionTest {
                 Ok(items.iter().any(|item| spelling(item) == entry))
             }
             Self::Matches(one, pattern) => {
-                let Some(value) = one.value(scope, missing)? else { return Ok(false) };
+                let Some(value) = one.value(by)? else { return Ok(false) };
                 let Value::String(text) = &value else {
                     let why = format!("{} is {}, and `matches` looks into a text", one.written, value_kind(&value));
                     return Err(ConditionFault(why));
@@ -317,14 +326,20 @@ impl ConditionOperand {
     }
 
     /// The value; none when it is missing and that is no fault.
-    fn value(&self, scope: &Scope<'_>, missing: Missing) -> Result<Option<Value>, ConditionFault> {
+    fn value(&self, by: &JudgedScope<'_, '_>) -> Result<Option<Value>, ConditionFault> {
+        let JudgedScope { scope, missing, rules } = *by;
         // The names that a model wrote are no part of a sentence of the engine.
         let fault = || ConditionFault(format!("{} is missing", self.written));
         let absent = |value: Value| if missing == Missing::Absent { Ok(Some(value)) } else { Err(fault()) };
         match &self.takes {
             OperandValue::Field(field) => match field.resolve(scope) {
                 Ok(value) => Ok(Some(value)),
-                Err(_) if missing == Missing::Absent => Ok(None),
+                Err(why) if missing == Missing::Absent => match field {
+                    Field::Path(path) if rules.reads_json && scope.is_in_broken_json(path) => {
+                        Err(ConditionFault(why.0))
+                    }
+                    _ => Ok(None),
+                },
                 Err(_) => Err(fault()),
             },
             // What it is counted from.
@@ -334,7 +349,7 @@ impl ConditionOperand {
             },
             OperandValue::Length(path) => {
                 let Ok(value) = scope.lookup(path) else { return absent(0.into()) };
-                match value.as_ref() {
+                match &by.read(value.into_owned()) {
                     Value::Array(items) => Ok(Some(items.len().into())),
                     Value::Object(members) => Ok(Some(members.len().into())),
                     Value::String(text) => Ok(Some(text.chars().count().into())),
@@ -349,10 +364,10 @@ impl ConditionOperand {
     }
 
     /// The value of an operand that is to be ordered.
-    fn ordered(&self, scope: &Scope<'_>, missing: Missing) -> Result<Value, ConditionFault> {
+    fn ordered(&self, by: &JudgedScope<'_, '_>) -> Result<Value, ConditionFault> {
         // A length is 0 where its value is missing; nothing else has an order then.
-        let missing = if matches!(self.takes, OperandValue::Length(_)) { missing } else { Missing::Fault };
-        Ok(self.value(scope, missing)?.unwrap_or(Value::Null))
+        let missing = if matches!(self.takes, OperandValue::Length(_)) { by.missing } else { Missing::Fault };
+        Ok(self.value(&JudgedScope { missing, ..*by })?.unwrap_or(Value::Null))
     }
 }
 

@@ -138,6 +138,18 @@ impl<'a> Scope<'a> {
         json_in(text, self.reads_fences).or_else(|| fenced(text).filter(|_| self.reads_fences))
     }
 
+    /// Whether a path leads into a text that begins as JSON does and can't be read: it is cut off, has a key twice, or is none.
+    pub fn is_in_broken_json(&self, path: &[String]) -> bool {
+        let above = (1..path.len()).rev().find_map(|depth| self.lookup(path.get(..depth)?).ok());
+        match above.as_deref() {
+            Some(Value::String(text)) => {
+                let begins = text.trim_start().starts_with(['{', '[']) || self.reads_fences && text.contains(FENCE);
+                begins && self.json_of(text).is_none()
+            }
+            _ => false,
+        }
+    }
+
     /// A step down from a value, as in a path; returns the value if there is no such member.
     pub(crate) fn step_into<'v>(&self, value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
         step_into(value, segment, self.reads_fences)

@@ -129,7 +129,7 @@ impl FlowWebhook {
         };
         let DeliveryRules { schema, zone, hidden } = *rules;
         if let Some(when) = &self.when {
-            let holds = when.holds(&scope, OrderRules { is_exact: true, zone, hidden });
+            let holds = when.holds(&scope, OrderRules { zone, hidden, ..OrderRules::PRESENT });
             if !holds.map_err(|why| format!("`when` can't be judged: {why}"))? {
                 return Ok(DeliveryOutcome::Skipped);
             }

@@ -52,6 +52,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         found.push(fault.help("take it out, or write `\"verify\": \"hmac\"`"));
     }
     found.extend(nameless(subject, webhook));
+    if let Some(name) = webhook.get("name").and_then(Value::as_str).filter(|name| is_only_dots(name)) {
+        let message = format!("{} can't be a part of an address: clients take it out", quoted(name));
+        let fault = subject.at(&format!("{AT}/name")).report(&RULE, message);
+        found.push(fault.help("write a name with a letter or a digit"));
+    }
     for name in ["name", "org"] {
         found.extend(of_sign(subject, webhook, name, is_name_sign, "letters, digits, `_`, `-` and `.`"));
     }
@@ -66,6 +71,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         );
         found.extend(fault);
     }
+}
+
+/// A part of an address that names a folder, and that each client resolves.
+fn is_only_dots(name: &str) -> bool {
+    matches!(name, "." | "..")
 }
 
 fn is_name_sign(sign: char) -> bool {
@@ -133,7 +143,7 @@ fn unknown_key(subject: &Subject<'_>, cursor: &Cursor<'_>, key: &str) -> Option<
 /// A workflow whose name can't be in an address.
 fn nameless(subject: &Subject<'_>, webhook: &Value) -> Option<Diagnostic> {
     let name = subject.document().value.get("name")?.as_str().filter(|_| webhook.get("name").is_none())?;
-    if (1..=MAX_NAME_CHARACTERS).contains(&name.len()) && name.chars().all(is_name_sign) {
+    if (1..=MAX_NAME_CHARACTERS).contains(&name.len()) && name.chars().all(is_name_sign) && !is_only_dots(name) {
         return None;
     }
     let plain: String = name.chars().map(|sign| if is_name_sign(sign) { sign } else { '-' }).collect();

@@ -93,16 +93,21 @@ fn idle_concurrency(subject: &Subject<'_>, node: &StepNode<'_>, found: &mut Vec<
         return;
     }
     let mut asks = None;
-    let mut has_budget = false;
+    let (mut has_budget, mut has_other) = (false, false);
     node.each_inside(&mut |inner| asks = asks.take().or_else(|| asks_model(subject, inner)));
     // That of any loop counts: how many items it leaves room for is the same for all steps.
     for loop_at in subject.compiled.steps.places.iter() {
         let own = units(&format!("{loop_at}/properties/item_budget"));
         has_budget |= own.iter().any(|unit| bound.contains(unit));
+        has_other |= !own.is_empty();
     }
     let Some(step) = asks.filter(|_| !has_budget) else { return };
+    let none = match bound.as_slice() {
+        [unit, ..] if has_other => format!("no `{unit}` in `item_budget`"),
+        _ => "no `item_budget`".to_owned(),
+    };
     let message = format!(
-        "with a `budget` and no `item_budget`, steps that ask models run one after the other, and not {} at a time",
+        "with a `budget` and {none}, steps that ask models run one after the other, and not {} at a time",
         node.step.concurrency()
     );
     let help = match bound.as_slice() {

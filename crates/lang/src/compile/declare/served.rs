@@ -286,9 +286,18 @@ impl<'a> Declare<'a> {
                 let held = format!("the schema of `{}` is not held whole: {}", named.name, parts.join("; "));
                 let held = note(codes::LEFT_OUT_TOOL, held, "the part is left out here, and the server judges it");
                 let destroys = format!("`{}` says that it may destroy things: each call waits for a human", named.name);
-                let help =
-                    "write `requires_approval` here, or in loopctl.json: true to keep it, false to let it be called";
-                let destroys = note(codes::DESTRUCTIVE_TOOL, destroys, help);
+                let is_alone = named.is_written && declaration.tools.as_ref().is_some_and(|tools| tools.len() < 2);
+                let help = if is_alone {
+                    "write `requires_approval` here, or in loopctl.json: true to keep it, false to let it be called"
+                        .to_owned()
+                } else {
+                    format!(
+                        "write it for this tool in loopctl.json: {}, or false to let it be called; what a declaration says holds for \
+                         each tool that it names",
+                        serde_json::json!({ "mcp": { &declaration.server: { "tools": { named.name: { "requires_approval": true } } } } })
+                    )
+                };
+                let destroys = note(codes::DESTRUCTIVE_TOOL, destroys, &help);
                 let said = [is_partial.then_some(held), described.is_undecided().then_some(destroys)];
                 said.into_iter().flatten().collect()
             }

@@ -36,7 +36,7 @@ super::action! {
         /// a body, the input that the URL did not use, as JSON; else that input goes to the query.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<Value>,
-        /// The statuses that count as success. Default: 200 to 299 without 206.
+        /// The statuses that count as success. Default: 200 to 299, without 206.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ok_status: Option<Vec<u16>>,
         /// Whether the model reads the body of every answer that is no success. Without it, the model reads that of a

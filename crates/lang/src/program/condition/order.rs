@@ -20,6 +20,9 @@ use crate::syntax::decimal::Decimal;
 pub struct OrderRules<'r> {
     /// Whether two times have an order, and a text with blanks around is no number: not so in runs of older editions.
     pub is_exact: bool,
+    /// Whether `length` and `in` read a text that is the JSON of a list or object, as paths do, and a path into a text that should be
+    /// JSON and is none can't be judged: not so in runs of older editions.
+    pub reads_json: bool,
     /// The zone in which a date alone begins, and that the days of a span are of; none for UTC.
     pub zone: Option<&'r TimeZone>,
     /// The names whose values are hidden in sentences, beside those that always are.
@@ -28,7 +31,7 @@ pub struct OrderRules<'r> {
 
 impl OrderRules<'static> {
     /// Those of a new run.
-    pub const PRESENT: Self = Self { is_exact: true, zone: None, hidden: &[] };
+    pub const PRESENT: Self = Self { is_exact: true, reads_json: true, zone: None, hidden: &[] };
 }
 
 /// A moment that a condition computes.

@@ -8,8 +8,8 @@ fn compiled(condition: Value) -> CompiledCondition {
     CompiledCondition::compile(&serde_json::from_value(condition).unwrap()).unwrap()
 }
 
-fn evaluate(condition: Value, input: &Value) -> Result<bool, String> {
-    let scope = Scope {
+fn scope(input: &Value) -> Scope<'_> {
+    Scope {
         arguments: &Value::Null,
         input,
         lists: None,
@@ -20,8 +20,11 @@ fn evaluate(condition: Value, input: &Value) -> Result<bool, String> {
         extra: &[],
         reads_fences: false,
         secrets: None,
-    };
-    compiled(condition).evaluate(&scope, OrderRules::PRESENT).map_err(|fault| fault.0)
+    }
+}
+
+fn evaluate(condition: Value, input: &Value) -> Result<bool, String> {
+    compiled(condition).evaluate(&scope(input), OrderRules::PRESENT).map_err(|fault| fault.0)
 }
 
 #[test]
@@ -184,6 +187,45 @@ fn a_run_of_an_older_edition_keeps_its_numbers_with_blanks_and_has_no_times() {
     assert_eq!(judged(&json!({ "lessThan": ["@input.blank", 9] }), &input, rules), Ok(true));
     let fault = judged(&json!({ "lessThan": ["@input.day", "@now"] }), &input, rules).unwrap_err();
     assert_eq!(fault, "`@input.day` is a text, and `lessThan` compares numbers");
+}
+
+#[test]
+fn a_text_that_is_json_counts_as_what_it_is_and_a_broken_one_is_not_taken_for_a_missing_value() {
+    let fence = "Here:\n```json\n[1, 2, 3]\n```";
+    let input = json!({ "ids": "[4, 5]", "of": "{\"a\":1}", "fence": fence, "plain": "four", "cut": "{\"status\":\"late\",",
+        "twice": "{\"status\":1,\"status\":2}" });
+    let judge = |condition: Value, rules: OrderRules<'_>| {
+        let scope = Scope { reads_fences: true, input: &input, ..scope(&input) };
+        compiled(condition).holds(&scope, rules).map_err(|fault| fault.0)
+    };
+    let older = OrderRules { reads_json: false, ..OrderRules::PRESENT };
+    for (path, length, characters) in
+        [("ids", 2, 6), ("of", 1, 7), ("fence", 3, fence.len()), ("plain", 4, 4), ("none", 0, 0)]
+    {
+        let is = |length: usize| json!({ "equal": [{ "length": format!("@input.{path}") }, length] });
+        assert_eq!(judge(is(length), OrderRules::PRESENT), Ok(true), "{path}");
+        assert_eq!(judge(is(characters), older), Ok(true), "{path}");
+    }
+    assert_eq!(judge(json!({ "in": [4, "@input.ids"] }), OrderRules::PRESENT), Ok(true));
+    assert_eq!(judge(json!({ "in": [9, "@input.ids"] }), OrderRules::PRESENT), Ok(false));
+    assert!(judge(json!({ "in": [4, "@input.plain"] }), OrderRules::PRESENT).is_err());
+    for (path, why) in [
+        ("cut.status", "`input.cut` is a text and has no `status`"),
+        ("twice.status", "has the key `status` twice"),
+        ("cut.status.x", "`input.cut` is a text and has no `status`"),
+    ] {
+        for condition in
+            [json!({ "equal": [format!("@input.{path}"), "late"] }), json!({ "in": [format!("@input.{path}"), [1]] })]
+        {
+            let fault = judge(condition.clone(), OrderRules::PRESENT).unwrap_err();
+            assert!(fault.contains(why), "{condition}: {fault}");
+            assert_eq!(judge(condition, older), Ok(false));
+        }
+    }
+    for missing in ["plain.status", "of.status", "none.status", "cut.status?"] {
+        let condition = json!({ "equal": [format!("@input.{missing}"), null] });
+        assert_eq!(judge(condition, OrderRules::PRESENT), Ok(true), "{missing}");
+    }
 }
 
 #[test]

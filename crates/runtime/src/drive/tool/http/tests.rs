@@ -67,6 +67,16 @@ async fn the_server_sees_our_headers_and_nothing_of_a_browser() {
 }
 
 #[tokio::test]
+async fn a_part_of_an_answer_is_no_success_unless_the_document_names_its_status() {
+    let headers = "content-type: application/json\r\ncontent-range: items 0-1/50\r\n";
+    let part = || TestServer::saying(answer(206, headers, "[1,2]"));
+    let fault = get(&part().url("/")).await.unwrap_err();
+    assert!(fault.class.starts_with("http 206"), "{fault:?}");
+    let named = http(true).perform(request(Method::GET, &part().url("/")), success(&[206]), &progress()).await;
+    assert_eq!(named.map_err(|raw| raw.fault), Ok(json!([1, 2])));
+}
+
+#[tokio::test]
 async fn a_body_is_json_text_or_a_failure() {
     let json_type = "content-type: application/problem+json; charset=utf-8\r\n";
     let cases = [
