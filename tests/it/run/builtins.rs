@@ -208,7 +208,7 @@ fn a_call_that_a_human_did_not_allow_counts_as_asked_for() {
         place.json("script.json", &json!({ "replies": replies, "tools": { "look": [{ "found": 1 }] } }));
         let asked = place.call(&["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"]);
         assert_eq!(asked.code, 3, "{asked:#?}");
-        let ran = place.call(&["resume", "r", "--deny", "no", "--output", "json"]);
+        let ran = place.call(&["resume", "r", "--deny", "--script", "script.json", "--output", "json"]);
         assert_eq!((ran.code, &ran.json()["result"]["answer"]), (0, &json!("It was not allowed.")), "{ran:#?}");
     }
 }

@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{Place, Ran, complete, think, with};
+use crate::common::server::{Answer, Server};
+use crate::common::{Place, Ran, complete, think, web, with};
 
 /// A project with a loop `decide`, a workflow `pay` that asks, and a workflow of these steps.
 fn place(definition: &Value) -> Place {
@@ -324,4 +325,25 @@ fn a_workflow_that_runs_another_one_needs_no_model_where_neither_asks_one() {
         let ran = place.call(&["run", "loop.json", "--input-file", "input.json", "--output", "json"]);
         assert_eq!((ran.code, ran.json()["status"].clone()), (0, json!("completed")), "{ran:#?}");
     }
+}
+
+#[test]
+fn what_the_server_answered_to_a_step_below_is_in_the_trace_of_the_caller() {
+    let server = Server::with(|_, _| Answer::json(&json!({ "why": "the account is closed" })).status(422));
+    let place = Place::new();
+    let action = web("book", &server.url(), json!({ "http_method": "POST", "parameters": { "type": "object" } }));
+    place.json("actions/all.json", &json!([action]));
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    let inner =
+        json!({ "name": "inner", "definition": { "actions": [{ "id": "book", "type": "book", "properties": {} }] } });
+    let calls = |name: &str, called: &str| json!({ "name": name, "definition": { "actions": [{ "id": "below", "type": "workflow", "name": called, "properties": {} }] } });
+    place.json("workflows/inner.json", &inner);
+    place.json("workflows/middle.json", &calls("middle", "inner"));
+    place.json("loop.json", &calls("outer", "middle"));
+    let ran = place.call(&["run", "loop.json", "--run-id", "r", "--output", "json"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let traced = place.call(&["trace", "r", "--format", "json"]).json();
+    assert_eq!(traced["steps"][0]["error"]["answer"], r#"{"why":"the account is closed"}"#, "{traced:#}");
+    let text = place.call(&["trace", "r"]).stdout;
+    assert!(text.contains("the account is closed"), "{text}");
 }

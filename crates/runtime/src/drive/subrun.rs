@@ -207,6 +207,7 @@ pub(super) fn call<'a>(
         Ok(match &state.phase {
             Phase::Ended(ending) => {
                 let result = result(&program, &run_id, ending, is_step);
+                let result = if is_step { answered(result, ending, &state) } else { result };
                 let duration_ms = clock::elapsed_ms(began);
                 let run_id = Some(run_id);
                 PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
@@ -294,6 +295,17 @@ fn result(program: &Program, run_id: &str, ending: &Ending, is_step: bool) -> To
     let class = format!("the {} `{}` ended: {why}", program.word(), program.name);
     let message = ending.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
     ToolResult::Failed(ToolFault::new(class, format!("run {run_id}: {message}")))
+}
+
+/// The failure of a step whose run failed, with what the server answered to the step below: who reads the trace of the caller sees it.
+/// The model of a loop that calls a workflow does not.
+fn answered(result: ToolResult, ending: &Ending, state: &State) -> ToolResult {
+    let ToolResult::Failed(fault) = result else { return result };
+    let at = ending.error.as_ref().and_then(|error| error.step.as_deref());
+    let records = state.as_flow().map(|state| state.progress.records.as_slice()).unwrap_or_default();
+    let failed = records.iter().rev().find(|record| Some(record.at.as_str()) == at);
+    let answer = failed.and_then(|record| record.error.as_ref()).map(|error| error.answer.clone());
+    ToolResult::Failed(ToolFault { answer: answer.unwrap_or_default(), ..fault })
 }
 
 /// The question of a sub-run, passed up unchanged.
