@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::output::{json_line, shown};
+use super::output_file;
 use super::recorded_run::RecordedRun;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
@@ -74,7 +75,7 @@ impl DiffCommand {
         };
         match &self.output {
             None => surface.print(&page)?,
-            Some(file) => std::fs::write(file, page).map_err(|error| CommandError::file("written", file, &error))?,
+            Some(file) => output_file::write(file, &page)?,
         }
         Ok(Exit::Completed)
     }

@@ -43,9 +43,16 @@ impl ImportCommand {
     /// When the file is refused, or the store fails.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let unread = |error: std::io::Error| CommandError::file("read", &self.file, &error);
+        let is_file = |found: std::fs::Metadata| found.is_file();
+        // Before it is opened, because opening a pipe waits for its writer; and again, because it may be another one by then.
+        let is_regular = std::fs::metadata(&self.file).map(is_file).map_err(unread)?;
+        let no_file = || CommandError::usage(format!("{} is no file", self.file.display()));
+        if !is_regular {
+            return Err(no_file());
+        }
         let mut file = File::open(&self.file).map_err(unread)?;
-        if !file.metadata().map_err(unread)?.is_file() {
-            return Err(CommandError::usage(format!("{} is no file", self.file.display())));
+        if !file.metadata().map(is_file).map_err(unread)? {
+            return Err(no_file());
         }
         let place = self.store.place()?;
         let import = |to: Arc<dyn Journal>| Import { to, project: place.project.clone(), continues: self.continues };

@@ -34,6 +34,7 @@ mod new_files;
 mod next_commands;
 mod openapi;
 mod output;
+mod output_file;
 mod pause_program;
 mod process;
 mod progress;

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::output_file;
 use super::recorded_run::RecordedRun;
 use super::store::StoreArgs;
 use super::surface::Surface;
@@ -96,7 +97,7 @@ impl RecordCommand {
         write(&self.output, &text)?;
         surface.say(&format!("recorded {run} in {}\n{}", self.output.display(), hidden(&finished)));
         if let Some(TestFileText { file, text }) = scenario.map(TestFileText::checked).transpose()? {
-            std::fs::write(&file, text).map_err(|error| CommandError::file("written", &file, &error))?;
+            output_file::write(&file, &text)?;
             surface.say(&format!("appended the scenario to {}\n", file.display()));
         }
         Ok(Exit::Completed)
@@ -205,7 +206,7 @@ fn write(file: &Path, text: &str) -> Result<(), CommandError> {
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| CommandError::file("made", folder, &error))?;
     }
-    std::fs::write(file, text).map_err(|error| CommandError::file("written", file, &error))
+    output_file::write(file, text)
 }
 
 /// Whether a secret of the project is in a text, in a spelling that we know.

@@ -17,6 +17,7 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::output_file;
 use super::surface::Surface;
 use super::worker_threads::each_of;
 use crate::check::file_kind;
@@ -403,9 +404,7 @@ fn write(target: &ReportTarget, tested: &Tested<'_>, surface: &Surface) -> Resul
         TestReport::Github => github::report(tested),
     };
     match &target.file {
-        Some(file) => {
-            std::fs::write(file, text).map_err(|error| CommandError::file("written", Path::new(file), &error))
-        }
+        Some(file) => output_file::write(Path::new(file), &text),
         None => Ok(surface.print(&text)?),
     }
 }

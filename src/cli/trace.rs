@@ -12,6 +12,7 @@ use super::follow;
 use super::model_wait::{self, ShownModelWait};
 use super::next_commands::NextCommands;
 use super::output::{json_line, shown};
+use super::output_file;
 use super::recorded_run::{self, RecordedRun};
 use super::store::StoreArgs;
 use super::surface::Surface;
@@ -197,7 +198,7 @@ impl TraceCommand {
     fn write(&self, surface: &Surface, page: &str) -> Result<Exit, CommandError> {
         match &self.output {
             None => surface.print(page)?,
-            Some(file) => std::fs::write(file, page).map_err(|error| CommandError::file("written", file, &error))?,
+            Some(file) => output_file::write(file, page)?,
         }
         Ok(Exit::Completed)
     }

@@ -9,6 +9,7 @@ use clap::Args;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::output::{ListOutput, json_line};
+use super::output_file;
 use super::recorded_run;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
@@ -104,7 +105,7 @@ impl TuneCommand {
         let tuning = judged.tuning;
         if let Some(file) = &self.html {
             let page = html::tuning(&tuning);
-            std::fs::write(file, page).map_err(|error| CommandError::file("written", file, &error))?;
+            output_file::write(file, &page)?;
         }
         match self.output {
             ListOutput::Json => surface.print(&json_line(&tuning)?)?,

@@ -32,6 +32,7 @@ mod fmt_command;
 mod gallery;
 mod hyphen_pages;
 mod json_suite;
+mod links;
 mod mcp;
 mod mcp_serve;
 mod openapi;

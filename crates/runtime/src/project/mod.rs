@@ -28,7 +28,7 @@ pub use atomic_file::replace;
 use guarded_read::ReadError;
 pub use named_files::outside;
 pub use neighbours::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
-pub use project_file::{ProjectFile, settings};
+pub use project_file::{ProjectFile, is_of_process, settings};
 pub use scenarios::{ExaminedScenarios, ScenarioDocument, ScenarioSet, scenario_file, scenarios};
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};
 
@@ -84,11 +84,12 @@ fn within(folder: &Path, name: impl AsRef<Path>) -> PathBuf {
     if folder == Path::new(".") { name.as_ref().to_owned() } else { folder.join(name) }
 }
 
-/// Reads a regular file of at most 16 MiB of UTF-8.
+/// Reads a regular file of at most 16 MiB of UTF-8, to which no link leads from its project to elsewhere.
 ///
 /// # Errors
 /// One diagnostic that says what is wrong with it.
 pub fn read(path: &Path) -> Result<Source, Box<Diagnostic>> {
+    project_file::not_linked_out(path)?;
     let bytes = guarded_read::bytes(path, MAX_BYTES).map_err(|unread| unreadable(path, "the file", &unread))?;
     text(&name_of(path), bytes)
 }

@@ -413,6 +413,9 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreE
     let store = path.display().to_string();
     let failed = |error: &rusqlite::Error| opening_fault(error, &store);
     make_folder(path).map_err(|error| StoreError::Open { store: store.clone(), reason: error.to_string() })?;
+    if !may_be_file(path) {
+        return Err(StoreError::Open { store, reason: NO_FILE.to_owned() });
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(&error))?;
     // The log of a store that we refuse must stay unchanged when we close it.
@@ -438,6 +441,14 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreE
     }
     keep_log(&connection, false).map_err(|error| failed(&error))?;
     Ok(connection)
+}
+
+/// What a path is that names a pipe, a device or a socket.
+const NO_FILE: &str = "it is no regular file (a pipe, a device or a socket)";
+
+/// Whether no pipe or device is there: opening one waits.
+pub(super) fn may_be_file(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |found| found.is_file() || found.is_dir())
 }
 
 /// Opens the store again, read-only. It must exist.
