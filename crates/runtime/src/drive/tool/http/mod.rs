@@ -162,7 +162,6 @@ impl HttpRunner {
             let status = response.status();
             let ok = match policy.ok_status {
                 Some(statuses) => statuses.contains(&status.as_u16()),
-                // Nobody asked for a part: what it holds is not the whole answer.
                 None => status.is_success(),
             };
             if ok {
