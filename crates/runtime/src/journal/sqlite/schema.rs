@@ -447,12 +447,16 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreE
 const NO_FILE: &str = "it is no regular file (a pipe, a device or a socket)";
 
 /// Whether no pipe or device is there: opening one waits.
-pub(super) fn may_be_file(path: &Path) -> bool {
+fn may_be_file(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |found| found.is_file() || found.is_dir())
 }
 
 /// Opens the store again, read-only. It must exist.
 pub(super) fn open_to_read(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+    if !may_be_file(path) {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+        return Err(rusqlite::Error::SqliteFailure(code, Some(NO_FILE.to_owned())));
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(patience)?;
