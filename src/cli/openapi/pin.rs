@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::action_files::{self, digest};
-use super::review::{SharedDigests, differences, head, locked, review, secrets};
+use super::review::{SharedDigests, differences, head, locked, moved, review, secrets};
 use super::{OpenApiProject, allowed_hosts, read_page, shown};
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
 use crate::cli::new_files::{self, NewFile};
 use crate::cli::surface::Surface;
-use crate::compile::openapi::{MadeAction, MadeActions, PinSettings, actions_of, plain_name};
+use crate::compile::openapi::{MadeAction, MadeActions, PinSettings, actions_of, matches, plain_name};
 use crate::language::openapi::{LockedPage, OpenApiLock};
 use crate::project;
 use crate::trace::{Tone, escape};
@@ -51,11 +51,14 @@ pub struct OpenApiPinTask {
     /// A secret of the project that the page's servers may be sent, although another page or action has it too; repeatable
     #[arg(long, value_name = "KEY")]
     pub secret: Vec<String>,
+    /// An action that may become another operation of the page, because the one that had its name is gone; `*` is any text; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub moved: Vec<String>,
     /// Add the host to `allow.hosts` of loopctl.json
     #[arg(long)]
     pub allow: bool,
     /// Write nothing, and compare the page with what was pinned; exit code 1 when it has changed
-    #[arg(long, conflicts_with_all = ["allow", "operations", "host", "prefix", "bearer", "secret"])]
+    #[arg(long, conflicts_with_all = ["allow", "operations", "host", "prefix", "bearer", "secret", "moved"])]
     pub verify: bool,
     /// The folder of the project: loopctl.json is there, or above it
     #[arg(long, value_name = "FOLDER", default_value = ".")]
@@ -93,6 +96,7 @@ impl OpenApiPinTask {
         }
         self.judge_secrets(&project, &page, before)?;
         judge_names(&project, &name, &page)?;
+        self.judge_places(&page, before)?;
         let none = BTreeMap::new();
         let files = action_files::plan(&project, before.map_or(&none, |before| &before.files), &page.texts)?;
         surface.say(&review(&name, &page.made, &page.locked, before));
@@ -132,10 +136,7 @@ impl OpenApiPinTask {
         if let Some(key) = bearer.as_ref().filter(|key| !is_key(key)) {
             return Err(CommandError::usage(format!("`{}` is no key of a secret", escape::line(key))));
         }
-        let prefix = self.prefix.clone().unwrap_or_else(|| old.prefix.clone());
-        let keeps = prefix == old.prefix;
-        let known = old.actions.iter().filter(|_| keeps).map(|(action, was)| (was.place.clone(), action.clone()));
-        let known_names = known.collect();
+        let prefix = self.prefix.clone().unwrap_or(old.prefix);
         if !prefix.is_empty()
             && (!is_key(&prefix) || prefix.starts_with(|c: char| !c.is_ascii_alphabetic()) || prefix.len() > 24)
         {
@@ -144,14 +145,12 @@ impl OpenApiPinTask {
         }
         let patterns = if self.operations.is_empty() { old.operations } else { self.operations.clone() };
         let host = self.host.clone().or(old.host);
-        Ok(PinSettings {
-            patterns,
-            host,
-            secret_prefix: name.replace('-', "_"),
-            name_prefix: prefix,
-            known_names,
-            bearer,
-        })
+        let known_names = match before.filter(|before| before.prefix == prefix) {
+            Some(before) => before.actions.iter().map(|(name, was)| (was.place.clone(), name.clone())).collect(),
+            None => BTreeMap::new(),
+        };
+        let secret_prefix = name.replace('-', "_");
+        Ok(PinSettings { patterns, host, secret_prefix, name_prefix: prefix, bearer, known_names })
     }
 
     /// Compares pages with what was pinned.
@@ -219,6 +218,22 @@ impl OpenApiPinTask {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a page by which an action would become another operation: what declares it would call that one.
+    fn judge_places(&self, page: &PinnedPage, before: Option<&LockedPage>) -> Result<(), CommandError> {
+        let is_named = |name: &str| self.moved.iter().any(|pattern| matches(pattern, name));
+        let mut others =
+            before.into_iter().flat_map(|before| moved(before, &page.locked)).filter(|(name, ..)| !is_named(name));
+        let Some((name, was, is)) = others.next() else { return Ok(()) };
+        let [was, is] = [was, is].map(|operation| escape::exact_line(&operation.place));
+        let more = match others.count() {
+            0 => String::new(),
+            count => format!(" ({count} more actions are moved, too)"),
+        };
+        let message = format!("nothing was written: `{name}` was {was}, which is gone, and would be {is}{more}");
+        let help = format!("--moved {name} says that it may, and --moved '*' that all may; look at what declares them");
+        Err(CommandError::usage_help(message, help))
     }
 
     /// Says what the project needs so that calls can be made.

@@ -42,9 +42,9 @@ pub fn locked(action: &MadeAction, shared: &mut SharedDigests) -> LockedOperatio
     }
 }
 
-/// How an operation differs from what was pinned.
+/// How an operation differs from what was pinned. What has its name and is in another place is another operation.
 fn drift(pinned: &LockedOperation, now: Option<&LockedOperation>) -> BTreeSet<DriftClass> {
-    let Some(now) = now else { return BTreeSet::from([DriftClass::Gone]) };
+    let Some(now) = now.filter(|now| now.place == pinned.place) else { return BTreeSet::from([DriftClass::Gone]) };
     let classes = [
         (DriftClass::Text, pinned.text != now.text),
         (DriftClass::Input, pinned.input != now.input),
@@ -53,12 +53,18 @@ fn drift(pinned: &LockedOperation, now: Option<&LockedOperation>) -> BTreeSet<Dr
     classes.into_iter().filter(|(_, is_other)| *is_other).map(|(class, _)| class).collect()
 }
 
-/// Where an operation is, and where it was before.
-fn moved(pinned: &LockedOperation, now: &LockedOperation) -> String {
-    match pinned.place == now.place {
-        true => now.place.clone(),
-        false => format!("{} -> {}", pinned.place, now.place),
-    }
+/// Whether a page has an operation under a name, in the same place.
+fn has(page: &LockedPage, name: &str, operation: &LockedOperation) -> bool {
+    page.actions.get(name).is_some_and(|other| other.place == operation.place)
+}
+
+/// The actions that would become other operations under their names: what each was, and what it would be.
+pub fn moved<'a>(
+    pinned: &'a LockedPage,
+    now: &'a LockedPage,
+) -> impl Iterator<Item = (&'a String, &'a LockedOperation, &'a LockedOperation)> {
+    let both = pinned.actions.iter().filter_map(|(name, was)| now.actions.get(name).map(|is| (name, was, is)));
+    both.filter(|(_, was, is)| was.place != is.place)
 }
 
 /// How a page differs from what was pinned, in lines; whether nothing of weight does.
@@ -69,14 +75,12 @@ pub fn differences(pinned: &LockedPage, now: &LockedPage) -> (String, bool) {
         let _ = writeln!(lines, "  {word:<12} {}  {}", escape::exact_line(name), escape::exact_line(place));
     };
     for (name, operation) in &pinned.actions {
-        let other = now.actions.get(name);
-        let place = other.map_or_else(|| operation.place.clone(), |other| moved(operation, other));
-        for class in drift(operation, other) {
-            line(class.word(), name, &place);
+        for class in drift(operation, now.actions.get(name)) {
+            line(class.word(), name, &operation.place);
             is_same = false;
         }
     }
-    for (name, operation) in now.actions.iter().filter(|(name, _)| !pinned.actions.contains_key(*name)) {
+    for (name, operation) in now.actions.iter().filter(|(name, operation)| !has(pinned, name, operation)) {
         line(DriftClass::New.word(), name, &operation.place);
     }
     (lines, is_same)
@@ -97,15 +101,16 @@ pub fn review(name: &str, made: &MadeActions, page: &LockedPage, before: Option<
     let mut text = head(name, page) + "\n";
     let none = LockedPage::default();
     let old = before.unwrap_or(&none);
-    let changed = |(action, now): (&String, &LockedOperation)| match old.actions.get(action) {
+    let known = |action: &String, now: &LockedOperation| old.actions.get(action).filter(|was| was.place == now.place);
+    let changed = |(action, now): (&String, &LockedOperation)| match known(action, now) {
         None => Some(format!("new      {action}  {}", now.place)),
         Some(pinned) => {
             let words: Vec<&str> = drift(pinned, Some(now)).into_iter().map(DriftClass::word).collect();
-            (!words.is_empty()).then(|| format!("changed  {action} ({})  {}", words.join(", "), moved(pinned, now)))
+            (!words.is_empty()).then(|| format!("changed  {action} ({})  {}", words.join(", "), now.place))
         }
     };
     list(&mut text, "  ", page.actions.iter().filter_map(changed));
-    let gone = old.actions.iter().filter(|(action, _)| !page.actions.contains_key(*action));
+    let gone = old.actions.iter().filter(|(action, was)| !has(page, action, was));
     list(&mut text, "  ", gone.map(|(action, was)| format!("gone     {action}  {}", was.place)));
     // Each is named: nothing is left out unseen.
     for (place, why) in &made.left_out {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{page, pin, read, shop};
+use super::{actions, page, pin, read, shop};
 
 fn verify(place: &crate::common::Place) -> (i32, String) {
     let ran = place.call(&["openapi", "pin", "--verify"]);
@@ -92,10 +92,43 @@ fn an_action_keeps_its_operation_when_the_page_has_more_of_its_name() {
     assert!(code == 0 && said.contains("new          dup_3  DELETE /a"), "{said}");
     assert_eq!(pin(&place, &[]).code, 0);
     assert_eq!(names(&place), named(&[("dup", "GET /b"), ("dup_2", "DELETE /c"), ("dup_3", "DELETE /a")]));
-    // One that is at another place is said to be.
+    // What has its name at another place is another operation.
     page(&place, |page| page["paths"]["/d"] = json!({ "delete": operation }));
     let (code, said) = verify(&place);
-    assert!(code == 1 && said.contains("input        dup  GET /b -> DELETE /d"), "{said}");
+    assert!(code == 1 && said.contains("gone         dup  GET /b\n"), "{said}");
+    assert!(said.contains("new          dup  DELETE /d\n"), "{said}");
+}
+
+#[test]
+fn an_action_becomes_another_operation_only_when_it_is_named() {
+    let place = shop(|_| {});
+    assert_eq!(pin(&place, &[]).code, 0);
+    // Another operation with the same id, which comes before.
+    let remove = json!({ "operationId": "orders/list", "responses": {} });
+    page(&place, |page| page["paths"]["/all"] = json!({ "delete": remove }));
+    let (code, said) = verify(&place);
+    assert!(code == 0 && said.contains("new          orders_list_2  DELETE /all"), "{said}");
+    assert_eq!(pin(&place, &[]).code, 0);
+    assert_eq!(actions(&place)["orders_list"]["http_method"], "GET");
+    let before = read(&place, "actions/shop.json");
+    page(&place, |page| {
+        page["paths"]["/orders"].as_object_mut().unwrap().shift_remove("get");
+        page["paths"]["/every"] = json!({ "delete": remove });
+    });
+    let (code, said) = verify(&place);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("gone         orders_list  GET /orders"), "{said}");
+    assert!(said.contains("new          orders_list  DELETE /every"), "{said}");
+    let refused = pin(&place, &["--moved", "orders_get"]);
+    assert!(
+        refused.code == 2 && refused.stderr.contains("`orders_list` was GET /orders, which is gone"),
+        "{refused:#?}"
+    );
+    assert_eq!(read(&place, "actions/shop.json"), before);
+    let moved = pin(&place, &["--moved", "orders_l*"]);
+    assert!(moved.code == 0 && moved.stderr.contains("gone     orders_list  GET /orders"), "{moved:#?}");
+    assert!(moved.stderr.contains("new      orders_list  DELETE /every"), "{moved:#?}");
+    assert_eq!(verify(&place).0, 0);
 }
 
 #[test]

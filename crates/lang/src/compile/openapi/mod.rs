@@ -45,11 +45,10 @@ pub struct PinSettings {
     pub secret_prefix: String,
     /// What the names of actions begin with.
     pub name_prefix: String,
-    /// The names of the actions that are pinned, by their methods and paths: an operation keeps its name, so that a loop that names it
-    /// calls no other one when the page has more of one id.
-    pub known_names: BTreeMap<String, String>,
     /// The key of the secret that is sent as a token for operations whose security the page does not describe.
     pub bearer: Option<String>,
+    /// The names that actions have already, by method and path: each stays with its operation, whatever else is new on the page.
+    pub known_names: BTreeMap<String, String>,
 }
 
 /// The actions of a page.
@@ -110,15 +109,19 @@ pub fn actions_of(files: &PageFiles, settings: &PinSettings) -> Result<MadeActio
         ..MadeActions::default()
     };
     let operations = operations(files, &mut made.left_out)?;
-    let known = |place: &str| settings.known_names.get(place);
-    let mut taken: BTreeSet<String> =
-        operations.iter().filter_map(|written| known(&written.place()).cloned()).collect();
+    let known: BTreeMap<String, &String> = operations
+        .iter()
+        .filter_map(|written| settings.known_names.get_key_value(&written.place()))
+        .filter(|(_, name)| is_name(name))
+        .map(|(place, name)| (place.clone(), name))
+        .collect();
+    let mut taken: BTreeSet<String> = known.values().map(|name| (*name).clone()).collect();
     let mut answers = AnswerReader::new(files);
     for written in operations {
         let place = written.place();
         let id = written.operation.text("operationId").unwrap_or_default();
-        let name = match known(&place) {
-            Some(name) => name.clone(),
+        let name = match known.get(&place) {
+            Some(name) => (*name).clone(),
             None => action_name(&settings.name_prefix, id, &place, &mut taken),
         };
         if !is_meant(&settings.patterns, &[&name, id, &place]) {
@@ -181,6 +184,14 @@ pub fn plain_name(text: &str) -> String {
     name_of(text, &['-']).to_ascii_lowercase().chars().take(MAX_NAME_CHARACTERS / 2).collect()
 }
 
+/// Whether a text is a name that an action of a page has: a lock file may say anything.
+fn is_name(text: &str) -> bool {
+    let is_sign = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(is_sign)
+        && text.len() <= MAX_NAME_CHARACTERS
+}
+
 /// A name that no other action has: of the operation's id, else of its method and path.
 fn action_name(prefix: &str, id: &str, place: &str, taken: &mut BTreeSet<String>) -> String {
     let [own, of_place] = [id, place].map(|text| name_of(text, &['-']));
@@ -203,7 +214,7 @@ fn is_meant(patterns: &[String], names: &[&str]) -> bool {
 }
 
 /// Whether a text has the form of a pattern, in which `*` is any text.
-fn matches(pattern: &str, text: &str) -> bool {
+pub fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -215,3 +226,6 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
     rest.len() >= last.len() && rest.ends_with(last)
 }
+
+#[cfg(test)]
+mod tests;
