@@ -383,7 +383,7 @@ impl Callbacks {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = self.egress.client(usize::MAX, TRY_TIMEOUT).map_err(|error| error.to_string())?;
+        let client = self.egress.client(usize::MAX, TRY_TIMEOUT)?;
         Ok(self.client.get_or_init(|| client))
     }
 }

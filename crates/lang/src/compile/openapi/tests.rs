@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn page(paths: Value, components: Value) -> PageFiles {
+fn page(paths: &Value) -> PageFiles {
     let servers = json!([{ "url": "https://api.example.com" }]);
-    let page = json!({ "openapi": "3.1.0", "servers": servers, "paths": paths, "components": components });
+    let page = json!({ "openapi": "3.1.0", "servers": servers, "paths": paths });
     PageFiles::new("page.json", page)
 }
 
@@ -29,13 +29,13 @@ fn a_name_stays_with_its_operation_whatever_comes_before_it() {
     let operation = json!({ "operationId": "dup" });
     let long = json!({ "operationId": "x".repeat(80) });
     let old = json!({ "/b": { "get": operation }, "/c": { "delete": operation }, "/m": { "get": long }, "/{": {} });
-    let first = made(&page(old.clone(), json!({})), &PinSettings::default());
+    let first = made(&page(&old), &PinSettings::default());
     let cut = "x".repeat(64);
     assert_eq!(places(&first), [("dup", "GET /b"), ("dup_2", "DELETE /c"), (cut.as_str(), "GET /m")]);
     let mut more = old;
     more["/a"] = json!({ "delete": operation });
     more["/l"] = json!({ "delete": long });
-    let again = made(&page(more.clone(), json!({})), &pinned(&first));
+    let again = made(&page(&more), &pinned(&first));
     let new = format!("{}_2", "x".repeat(62));
     assert_eq!(
         places(&again),
@@ -49,17 +49,17 @@ fn a_name_stays_with_its_operation_whatever_comes_before_it() {
     );
     // Another id of the operation is no other operation.
     more["/b"]["get"]["operationId"] = json!("renamed");
-    let renamed = made(&page(more.clone(), json!({})), &pinned(&again));
+    let renamed = made(&page(&more), &pinned(&again));
     assert_eq!(places(&renamed), places(&again));
     // A name is free once its operation is gone.
     more.as_object_mut().unwrap().shift_remove("/b");
     more["/d"] = json!({ "get": operation });
-    let moved = made(&page(more, json!({})), &pinned(&again));
+    let moved = made(&page(&more), &pinned(&again));
     assert_eq!(places(&moved)[0], ("dup", "GET /d"));
     let odd = PinSettings {
         known_names: BTreeMap::from([("GET /d".to_owned(), "../x".to_owned())]),
         ..PinSettings::default()
     };
-    let refused = made(&page(json!({ "/d": { "get": operation } }), json!({})), &odd);
+    let refused = made(&page(&json!({ "/d": { "get": operation } })), &odd);
     assert_eq!(places(&refused), [("dup", "GET /d")]);
 }
