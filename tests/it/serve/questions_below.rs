@@ -30,8 +30,8 @@ fn a_question_below_a_step_under_way_is_shown_and_decided_at_any_server() {
     place.json("workflows/inner.json", &document("inner", json!({ "output": "@all", "actions": [items] })));
     let (driver, other) = (Serving::start(&place, STORES[0]), Serving::start(&place, STORES[0]));
     let input = json!({ "items": [{ "id": "slow" }, { "id": "a", "asks": true }, { "id": "b", "asks": true }] });
-    let begun = driver.post("/workflows/pay/execute?async=true", &json!({ "input": input })).json();
-    let run = begun["run_id"].as_str().unwrap();
+    let started = driver.post("/workflows/pay/execute?async=true", &json!({ "input": input })).json();
+    let run = started["run_id"].as_str().unwrap();
     tools.wait_for(1);
     let waiting = |server: &Serving| -> Vec<String> {
         let status = server.get(&format!("/agents/{run}/status")).json();

@@ -117,7 +117,7 @@ fn part(part: &Value) -> String {
     }
 }
 
-/// The beginning of a name that stands in a line of ours: it can't begin another one.
+/// The beginning of a name in a line of ours, which it does not end.
 fn one_line(text: &str) -> String {
     quoted(text).chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect()
 }
