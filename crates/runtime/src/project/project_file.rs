@@ -61,7 +61,7 @@ pub(super) fn not_linked_out(shown: &Path) -> Result<(), Box<Diagnostic>> {
     }
     let Ok(path) = spelled(shown) else { return Ok(()) };
     let is_project = |folder: &&Path| folder.join(Project::FILE).symlink_metadata().is_ok();
-    let current = std::env::current_dir().unwrap_or_default();
+    let current = Path::new(".").canonicalize().unwrap_or_default();
     let is_current = |folder: &&Path| *folder == current && folder.parent().is_some();
     let above = || path.ancestors().skip(1);
     let folder = above().find(is_project).or_else(|| above().find(is_current)).or_else(|| path.parent());
