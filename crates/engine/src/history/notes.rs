@@ -78,9 +78,4 @@ impl NotesTally {
         };
         *count = count.saturating_add(1);
     }
-
-    /// Whether the last ones are missing.
-    pub(crate) fn lacks_last(&self, before: &Self) -> bool {
-        self.missing > before.missing
-    }
 }

@@ -9,7 +9,6 @@ use crate::effect::{Effect, Effects, Refused};
 use crate::event::{CallId, Event, EventKind, Finish};
 use crate::flow::progress::StepChange;
 use crate::flow::waiting_steps;
-use crate::history::notes::NotesTally;
 use crate::outcome::{Status, Termination};
 use crate::record::{TokenUsage, TraceEntry};
 use crate::state::{LoopState, Phase, State, StoredEntry};
@@ -40,7 +39,8 @@ pub struct Baseline {
     warned: bool,
     trimmed: u32,
     summaries: u32,
-    notes: NotesTally,
+    /// How often there were no notes.
+    missing_notes: u32,
 }
 
 /// The events that cause a notice themselves; other notices come from a changed state.
@@ -95,7 +95,7 @@ impl Baseline {
             warned: state.budget.is_warned,
             trimmed: state.counters.messages_trimmed,
             summaries: state.counters.summaries,
-            notes: state.counters.notes,
+            missing_notes: state.counters.notes.missing,
         }
     }
 
@@ -176,7 +176,8 @@ impl Baseline {
             notices.push(Notice::HistoryTrimmed {
                 iterations: state.counters.iterations,
                 messages: state.counters.messages_trimmed - self.trimmed,
-                summarized: state.counters.summaries > self.summaries && !state.counters.notes.lacks_last(&self.notes),
+                summarized: state.counters.summaries > self.summaries
+                    && state.counters.notes.missing == self.missing_notes,
                 notes_fault: state.counters.notes.last,
             });
         }

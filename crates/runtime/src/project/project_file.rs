@@ -50,8 +50,7 @@ impl ProjectFile {
 }
 
 /// Refuses a file that a link leads to from a folder to elsewhere: somebody who wrote the folder would see what is there in
-/// diagnostics about it. The folder is that of the project, as the path is spelled; without a project, the current one, or that of a
-/// file elsewhere.
+/// diagnostics about it. The folder is that of the project, as the path is spelled; without a project, the current one.
 ///
 /// # Errors
 /// One diagnostic that says so.
@@ -64,8 +63,7 @@ pub(super) fn not_linked_out(shown: &Path) -> Result<(), Box<Diagnostic>> {
     let current = Path::new(".").canonicalize().unwrap_or_default();
     let is_current = |folder: &&Path| *folder == current && folder.parent().is_some();
     let above = || path.ancestors().skip(1);
-    let folder = above().find(is_project).or_else(|| above().find(is_current)).or_else(|| path.parent());
-    let Some(folder) = folder else { return Ok(()) };
+    let Some(folder) = above().find(is_project).or_else(|| above().find(is_current)) else { return Ok(()) };
     let is_link = |part: &Path| part.symlink_metadata().is_ok_and(|found| found.is_symlink());
     let is_linked = path.ancestors().take_while(|part| *part != folder).any(is_link);
     if is_linked && !stays_inside(&path, folder) { Err(outside(shown)) } else { Ok(()) }
