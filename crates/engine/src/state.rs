@@ -268,7 +268,7 @@ pub struct Counters {
     pub calls_failed: u32,
     /// The tools of which a call was asked for and not allowed, or not in time.
     #[serde(skip)]
-    pub denied: BTreeSet<String>,
+    pub denied: Option<Box<DeniedTools>>,
 }
 
 /// What the last reply brought besides its text.
@@ -314,11 +314,15 @@ pub struct Watchdog {
     pub last_call: Option<Limit>,
 }
 
+/// The tools of which a call was not allowed. Few runs have one, and a run that waits is kept small.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DeniedTools(pub BTreeSet<String>);
+
 impl Counters {
     /// Subtracts a call that a human did not allow, or not in time.
     pub(super) fn denied(&mut self, tool: &str) {
         self.unmade(tool);
-        self.denied.insert(tool.to_owned());
+        self.denied.get_or_insert_default().0.insert(tool.to_owned());
     }
 
     /// Subtracts a call that was requested and not made.

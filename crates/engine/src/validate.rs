@@ -103,10 +103,10 @@ impl LoopState {
 /// What must be called before an answer is accepted, as the model reads it; none when all of it was called.
 fn missing_before_answer(program: &LoopProgram, state: &LoopState) -> Option<String> {
     // The model has asked for the call: after a no, an answer says what follows from it.
-    let denied = Some(&state.counters.denied).filter(|_| state.header.counts_denied_calls());
+    let denied = state.counters.denied.as_ref().filter(|_| state.header.counts_denied_calls());
     let was_called = |name: &str| {
         state.counters.calls.get(name).is_some_and(|calls| *calls > 0)
-            || denied.is_some_and(|denied| denied.contains(name))
+            || denied.is_some_and(|denied| denied.0.contains(name))
     };
     match program.properties.require_tool_before_answer.as_ref()? {
         RequiredTools::Any(_) => {
