@@ -100,7 +100,12 @@ impl CurrentFolder {
         self.replaced.send_replace(());
     }
 
-    /// Changes whenever another folder is served.
+    /// Says to who listens that other loops can be started: one was switched.
+    pub fn announce(&self) {
+        self.replaced.send_replace(());
+    }
+
+    /// Changes whenever another folder is served, or other loops of it can be started.
     pub fn replacements(&self) -> watch::Receiver<()> {
         self.replaced.subscribe()
     }

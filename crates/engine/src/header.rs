@@ -11,6 +11,7 @@ use loopctl_lang::program::bind::run_input::RunInput;
 use loopctl_lang::program::condition::OrderRules;
 use loopctl_lang::program::denial::DenialRule;
 use loopctl_lang::program::file_value::FileValues;
+use loopctl_lang::program::json_texts::JsonRule;
 
 /// What is fixed since the start of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,9 +66,13 @@ impl RunHeader {
         self.edition >= 2
     }
 
-    /// Whether the JSON in a fence of a text is read.
-    pub fn reads_fences(&self) -> bool {
-        self.edition >= 2
+    /// How texts are read as JSON.
+    pub fn json_rule(&self) -> JsonRule {
+        match self.edition {
+            0 | 1 => JsonRule::Plain,
+            2..=6 => JsonRule::Fenced,
+            _ => JsonRule::Whole,
+        }
     }
 
     /// Whether a reply that writes a call as text is judged by the marks of calls and the tools of the loop, and native calls
@@ -129,6 +134,11 @@ impl RunHeader {
         self.edition >= 6
     }
 
+    /// Whether a value that can't be read or made fails what asks for it, and is not null.
+    pub(super) fn refuses_unread_values(&self) -> bool {
+        self.json_rule().is_whole()
+    }
+
     /// Whether a call that a human did not allow counts for `require_tool_before_answer`.
     pub(super) fn counts_denied_calls(&self) -> bool {
         self.edition >= 6
@@ -136,7 +146,7 @@ impl RunHeader {
 
     /// What the conditions of approvals are judged by, at this moment; `zone` is that of a workflow.
     pub fn call_rules<'r>(&self, program: &'r ProgramHead, zone: Option<&'r TimeZone>, now: &'r str) -> CallRules<'r> {
-        CallRules { reads_fences: self.reads_fences(), order: self.order_rules(program, zone), now }
+        CallRules { json: self.json_rule(), order: self.order_rules(program, zone), now }
     }
 
     /// How values are ordered.

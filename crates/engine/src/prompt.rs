@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::dialect;
 use loopctl_lang::language::react::Dialect;
 use loopctl_lang::program::builtin::input_in_short;
+use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::program::reference::{Scope, Unresolved};
 use loopctl_lang::program::{LoopProgram, ToolKind};
 
@@ -20,8 +21,8 @@ pub struct Facts<'a> {
     pub now: &'a str,
     /// The run.
     pub run_id: &'a str,
-    /// Whether the JSON in a fence of a text is read.
-    pub reads_fences: bool,
+    /// How texts are read as JSON.
+    pub json: JsonRule,
 }
 
 /// The system prompt: the author's, or else the default.
@@ -46,7 +47,7 @@ pub fn system(program: &LoopProgram, facts: &Facts<'_>) -> Result<String, Unreso
                 ("today", facts.today),
                 ("dialect_instructions", &instructions),
             ],
-            reads_fences: facts.reads_fences,
+            json: facts.json.into(),
             secrets: None,
         }),
         None => {
@@ -76,12 +77,18 @@ pub fn system(program: &LoopProgram, facts: &Facts<'_>) -> Result<String, Unreso
 /// When a text needs a name that has no value.
 pub fn of_step(program: &LoopProgram, input: &serde_json::Value, scope: &Scope<'_>) -> Result<(), Unresolved> {
     let names = input.as_object();
-    let of_run = Scope { context: names.as_slice(), input: program.input_of(input), lists: None, ..*scope };
+    let of_run = Scope {
+        context: names.as_slice(),
+        input: program.input_of(input),
+        lists: None,
+        json: scope.json.rule().into(),
+        ..*scope
+    };
     let objective = program.objective.render(&of_run)?;
     if program.system_prompt.is_some() {
-        let (now, run_id, reads_fences) = (scope.now, scope.run_id, scope.reads_fences);
+        let (now, run_id, json) = (scope.now, scope.run_id, scope.json.rule());
         let today = now.get(..10).unwrap_or_default();
-        system(program, &Facts { objective: &objective, input, today, now, run_id, reads_fences })?;
+        system(program, &Facts { objective: &objective, input, today, now, run_id, json })?;
     }
     Ok(())
 }

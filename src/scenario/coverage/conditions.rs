@@ -14,6 +14,7 @@ use crate::program::bind::run_input::RunInput;
 use crate::program::flow::StepAction;
 use crate::program::reference::{Scope, Secrets};
 use crate::program::template::Template;
+use loopctl_lang::program::json_texts::JsonRule;
 
 /// Stands for secrets, which a played run has none of.
 struct NoSecrets;
@@ -66,7 +67,7 @@ pub(super) fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reach
             ("today", now.get(..10).unwrap_or_default()),
             ("dialect_instructions", "instructions"),
         ],
-        reads_fences: true,
+        json: JsonRule::Whole.into(),
         secrets: Some(&NoSecrets),
     };
     texts(part).iter().for_each(|text| text.judge(part, &scope, reached));
@@ -97,7 +98,7 @@ pub(super) fn in_call(part: &CoveragePart, call: &JudgedCall<'_>, reached: &mut 
         now: &now,
         run_id: call.run_id,
         extra: &[],
-        reads_fences: true,
+        json: JsonRule::Whole.into(),
         secrets: Some(&NoSecrets),
     };
     texts_of(call.tool, &call.pointer).iter().for_each(|text| text.judge(part, &scope, reached));

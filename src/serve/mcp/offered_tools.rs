@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::result_schema;
 use crate::program::Program;
+use crate::program::offer::client_schema;
 use crate::serve::folder::ServedLoop;
 use crate::trace::escape;
 
@@ -74,26 +75,17 @@ fn is_name(name: &str) -> bool {
 }
 
 fn tool(name: &str, program: &Program) -> Value {
+    let mut shown = description(program).map(escape::report).unwrap_or_default();
+    // It is an object's, whatever else it says, and has no alternatives at its top: clients and models' interfaces refuse other ones.
+    let input_schema = client_schema(program.input.as_ref().map(|schema| schema.source()), &mut shown);
     let mut tool = json!({
         "name": name,
-        "description": description(program).map(escape::report),
-        "inputSchema": input_schema(program),
+        "description": shown,
+        "inputSchema": input_schema,
         "outputSchema": result_schema::of(program),
     });
     if let (Some(members), Some(hints)) = (tool.as_object_mut(), &program.mcp.annotations) {
         members.insert("annotations".to_owned(), json!(hints));
     }
     tool
-}
-
-/// The schema of the input. It is an object's, whatever else it says: clients refuse other ones.
-fn input_schema(program: &Program) -> Value {
-    match program.input.as_ref().map(|schema| schema.source()) {
-        Some(Value::Object(schema)) => {
-            let mut schema = schema.clone();
-            schema.insert("type".to_owned(), json!("object"));
-            Value::Object(schema)
-        }
-        _ => json!({ "type": "object" }),
-    }
 }

@@ -55,13 +55,19 @@ pub async fn message(
         Err(refusal) => return Ok(json(StatusCode::BAD_REQUEST, &refusal.answer(&request.id))),
     };
     let folder = app.folder();
-    let tools = || McpTools::of(&folder.loops, |name| caller.may_run(name).is_ok());
+    let switches = match &*request.method {
+        "tools/list" => app.switches.all(&*app.runs.journal).await?,
+        _ => Arc::default(),
+    };
+    let is_on = |name: &str| !switches.get(name).is_some_and(|switch| switch.is_off);
+    let tools = || McpTools::of(&folder.loops, |name| is_on(name) && caller.may_run(name).is_ok());
     match era.asked(&request, true, || tools().listed()) {
         Err(refusal) => Ok(refused(era, &request.id, &refusal)),
         Ok(McpWork::Result(result)) => Ok(json(StatusCode::OK, &answer(&request.id, &result))),
         Ok(McpWork::Listen { tools }) => {
             let permit = app.quotas.take(&Owner::from(&caller), QuotaItem::EventStream)?;
-            Ok(change_stream::of_changes(ListeningClient { app, caller, era, id: request.id, tools, _permit: permit }))
+            Ok(change_stream::of_changes(ListeningClient { app, caller, era, id: request.id, tools, _permit: permit })
+                .await)
         }
         Ok(McpWork::Call(call)) => {
             // One that the caller may not start is refused as by the other routes.

@@ -86,6 +86,7 @@ async fn switch(
     }
     let switch = LoopSwitch { name, is_off, at_ms: clock::wall_ms(), actor: caller.name, reason };
     app.switches.switch(&*app.runs.journal, switch.clone()).await?;
+    app.runs.current.announce();
     let LoopSwitch { name, at_ms, reason, actor, .. } = switch;
     tracing::info!(loop_name = name, is_off, by = actor, "a loop was switched");
     Ok(json(StatusCode::OK, &SwitchedLoop { name, disabled: is_off, since: rfc3339(at_ms), reason }))

@@ -294,6 +294,16 @@ fn a_stream_of_changes_says_that_the_tools_of_its_caller_have_changed() {
     );
     let list = send(&server, "", "tools/list", json!({})).json();
     assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 2, "{list}");
+    // A loop that is switched off is no tool, and who calls it hears why.
+    let off = server.send("POST", "/loops/more/disable", &[], br#"{"reason": "the bank is away"}"#);
+    assert_eq!(off.status, 200, "{off:?}");
+    assert_eq!(tools.next().unwrap(), changed);
+    let list = send(&server, "", "tools/list", json!({})).json();
+    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 1, "{list}");
+    assert_eq!(list["result"]["tools"][0]["name"], "quick");
+    let called = send(&server, "", "tools/call", json!({ "name": "more", "arguments": {} })).json();
+    assert_eq!(called["result"]["isError"], true, "{called}");
+    assert!(called.to_string().contains("the bank is away"), "{called}");
 }
 
 #[test]

@@ -256,3 +256,33 @@ fn in_an_action_an_optional_value_leaves_out_a_member_and_is_null_in_sql() {
     let ran = check(&place);
     assert!(ran.code == 1 && ran.stderr.contains("each entry of `values` belongs to one of `keys`"), "{ran:#?}");
 }
+
+#[test]
+fn what_is_gathered_or_answered_of_json_that_can_not_be_read_fails_and_is_not_null() {
+    let place = place();
+    let each = foreach(
+        "@input.rows",
+        json!({ "collect_results": true, "result_key": "rows", "collect": { "v": "@one.v" },
+            "failure_strategy": "continue_on_error" }),
+        json!([{ "type": "a", "properties": {} }]),
+    );
+    let report = json!({ "type": "c", "properties": { "why": "{{__error.message}}" } });
+    let definition = json!({ "actions": [each], "on_failure": [report],
+        "output": { "rows": "@rows", "v": "@input.m.v" } });
+    self::definition(&place, definition);
+    place.json("script.json", &json!({ "replies": [], "tools": { "a": [{ "n": 1 }, { "n": 1 }], "c": [{}] } }));
+    let (good, cut) = ("{\"v\": 5}", "{\"v\": 5,");
+    let (ran, result) = run(&place, json!({ "rows": [good, cut], "m": cut }));
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let (steps, error) = (&result["steps"], &result["error"]);
+    assert_eq!(steps[0]["items"]["failed_indexes"], json!([1]), "{steps:#}");
+    assert_eq!((&error["code"], &error["step"]), (&json!("bad_output"), &Value::Null), "{error:#}");
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("the workflow's `output` can't be made: a value can't be read: `input.m`"),
+        "{message}"
+    );
+    assert_eq!(steps[1]["at"], json!("on_failure.0"), "{steps:#}");
+    let retried = place.call(&["retry", "r", "--after-on-failure", "--script", "script.json"]);
+    assert!(retried.code == 1 && retried.stderr.contains("`output` can't be made"), "{retried:#?}");
+}

@@ -7,13 +7,14 @@ use serde_json::{Map, Value, json};
 use super::advance::{Advance, ListEnd, Names, StepList, TakenItems};
 use super::item_label::{item_label, labelled, names_of_item};
 use super::item_row::{ItemRow, KnownItem};
-use super::partial_value::entry;
+use super::partial_value::{entry, unresolved_sentence};
 use super::progress::{Current, ItemStatus, ItemsState, StepChange, StepFault, StepFrame};
 use super::record::ItemCounts;
 use crate::header::RunHeader;
 use loopctl_lang::language::foreach::{FailureStrategy, OnItemPause};
 use loopctl_lang::policy::json_text;
 use loopctl_lang::program::flow::Foreach;
+use loopctl_lang::program::reference::Unresolved;
 
 /// The most items of a loop that wait for a human, or for a time, at the same time.
 const MAX_WAITING: usize = 1_000;
@@ -141,7 +142,19 @@ impl<'p> Advance<'p> {
         let Some(frame) = items.open.get_mut(&index) else { return };
         frame.rests &= self.blocked || self.stopping.is_some();
         let list = StepList::of_item(foreach, &items.at, index, frame);
-        let Some(end) = self.list(&list, frame, names) else { return };
+        let Some(mut end) = self.list(&list, frame, names) else { return };
+        let mut gathered = None;
+        if foreach.collects && matches!(end, ListEnd::Completed) {
+            match self.collected(foreach, frame, names) {
+                Ok(value) => gathered = value,
+                Err(why) => {
+                    let message = format!("its `collect` can't be made: {}", unresolved_sentence(&why));
+                    frame.fault = Some(StepFault::new("bad_value", message, format!("{}.{index}", items.at)));
+                    let Some(failed) = self.list(&list, frame, names) else { return };
+                    end = failed;
+                }
+            }
+        }
         let Some(frame) = items.open.remove(&index) else { return };
         let status = match end {
             ListEnd::Completed => ItemStatus::Completed,
@@ -159,9 +172,6 @@ impl<'p> Advance<'p> {
             ItemStatus::Cancelled => &mut items.counts.cancelled,
         };
         *counted += 1;
-        let gathered = (status == ItemStatus::Completed && foreach.collects)
-            .then(|| self.collected(foreach, &frame, names))
-            .flatten();
         let row = ended_row(index, status, &frame, gathered.as_ref(), items);
         self.changes.push(StepChange::ItemEnded { at: format!("{}.{index}", items.at), row: Box::new(row) });
         if let Some(gathered) = gathered {
@@ -202,8 +212,13 @@ impl<'p> Advance<'p> {
     }
 
     /// What is gathered of an item; none when it is an `@x.y?` without a value.
-    fn collected(&mut self, foreach: &Foreach, frame: &StepFrame, names: &[&Map<String, Value>]) -> Option<Value> {
-        let Some(field) = &foreach.collect else { return Some(frame.last.clone().unwrap_or(Value::Null)) };
+    fn collected(
+        &mut self,
+        foreach: &Foreach,
+        frame: &StepFrame,
+        names: &[&Map<String, Value>],
+    ) -> Result<Option<Value>, Unresolved> {
+        let Some(field) = &foreach.collect else { return Ok(Some(frame.last.clone().unwrap_or(Value::Null))) };
         let names: Names<'_> = [&frame.keys, &frame.given].into_iter().chain(names.iter().copied()).collect();
         self.with_scope(&names, |_, scope| entry(field, scope))
     }

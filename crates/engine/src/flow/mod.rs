@@ -39,7 +39,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::advance::{Advance, ListEnd, StepList};
-use self::output::output;
+use self::output::is_of_output;
 use self::progress::{FlowProgress, StepFault, Stopping};
 use super::address::StepAddress;
 use super::continuation;
@@ -301,6 +301,16 @@ fn advanced(
         progress.root.fault = Some(fault);
         end = advance.list(&list, &mut progress.root, &around);
     }
+    let mut output = Value::Null;
+    if let Some(ListEnd::Completed | ListEnd::Skipped) = end {
+        match advance.output(&progress.root.keys) {
+            Ok(made) => output = made,
+            Err(fault) => {
+                progress.root.fault = Some(fault);
+                end = advance.list(&list, &mut progress.root, &around);
+            }
+        }
+    }
     (progress.stopping, progress.changed, progress.outages) = (advance.stopping, advance.changed, advance.outages);
     for record in advance.records.drain(..) {
         // A loop that runs again after the run had completed has a record already.
@@ -312,7 +322,7 @@ fn advanced(
     }
     progress.changes = advance.changes;
     let effects = advance.effects;
-    settle(program, state, end);
+    settle(state, end, output);
     effects
 }
 
@@ -333,17 +343,19 @@ fn root(program: &FlowProgram) -> StepList<'_> {
     StepList { steps: &program.steps, on_failure, prefix: String::new(), of: None, label: None }
 }
 
-/// Where the run is after its steps advanced.
-fn settle(program: &FlowProgram, state: &mut FlowState, end: Option<ListEnd>) {
+/// Where the run is after its steps advanced. `output`: what it answers, if they have ended.
+fn settle(state: &mut FlowState, end: Option<ListEnd>, output: Value) {
     match end {
         Some(ListEnd::Completed | ListEnd::Skipped) => {
-            let output = output(program, state);
             let ending = Ending::new(Status::Completed, Termination::Complete, state.now.wall_ms);
             state.phase = Phase::Ended(Box::new(Ending { answer: Some(answer(output)), ..ending }));
         }
         Some(ListEnd::Failed(_)) if state.progress.cancelled.is_some() => {
             let cancelled = state.progress.cancelled.take().map(|cancelled| *cancelled);
             end_cancelled(state, cancelled.unwrap_or_default());
+        }
+        Some(ListEnd::Failed(fault)) if is_of_output(&fault) => {
+            fail(state, Termination::StepFailed, &fault.code, fault.message, None);
         }
         // A limit is no failure of a step.
         Some(ListEnd::Failed(fault)) if fault.step.is_empty() => stopped(state),

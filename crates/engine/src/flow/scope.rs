@@ -16,7 +16,7 @@ pub(super) fn scope<'s>(header: &'s RunHeader, names: &'s [&'s Map<String, Value
         now,
         run_id: &header.run_id,
         extra: &[],
-        reads_fences: header.reads_fences(),
+        json: header.json_rule().into(),
         secrets: None,
     }
 }

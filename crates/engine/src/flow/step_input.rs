@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
 use super::advance::{Advance, TakenItems};
+use super::partial_value::unresolved_sentence;
 use super::progress::{ItemsState, StepFault};
 use super::step_start::{BeginFault, Opened};
 use crate::decision::awaited_approval::AwaitedApproval;
@@ -18,7 +19,7 @@ use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, FormStep, Rea
 use loopctl_lang::program::form::{FieldFault, FormAsks, FormFault};
 use loopctl_lang::program::json_length::json_bytes;
 use loopctl_lang::program::null_member::without_nulls;
-use loopctl_lang::program::reference::{Field, Scope, Unresolved};
+use loopctl_lang::program::reference::{Field, Scope, Unresolved, UnresolvedKind};
 use loopctl_lang::program::text_input::read_texts;
 use loopctl_lang::program::wait::WaitStep;
 use loopctl_lang::program::{Tool, schema};
@@ -116,7 +117,9 @@ impl Advance<'_> {
                 };
                 let found = of_text.map_or(found, Cow::Owned);
                 let Value::Array(list) = found.as_ref() else {
-                    return Err(BeginFault::new("not_a_list", format!("`{path}` is no list")));
+                    let why = scope.broken_list(&foreach.items.join("."), &found);
+                    let broken = why.map(|why| self.missing(&why));
+                    return Err(broken.unwrap_or_else(|| BeginFault::new("not_a_list", format!("`{path}` is no list"))));
                 };
                 let count = list.len();
                 (found, count)
@@ -187,9 +190,11 @@ impl Advance<'_> {
 
     /// Why a value is missing; it says which step would have written it.
     fn missing(&self, unresolved: &Unresolved) -> BeginFault {
+        if self.header.refuses_unread_values() && unresolved.kind != UnresolvedKind::Missing {
+            return BeginFault::new("bad_value", unresolved_sentence(unresolved));
+        }
         let mut message = format!("a value is missing: {unresolved}");
-        let Unresolved(why) = unresolved;
-        let key = why.split_once("` was not given").and_then(|(key, _)| key.strip_prefix('`'));
+        let key = unresolved.why.split_once("` was not given").and_then(|(key, _)| key.strip_prefix('`'));
         let mut writer = None;
         self.program.each(&mut |step| {
             if key.is_some_and(|key| step.writes(key)) {

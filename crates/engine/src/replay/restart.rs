@@ -4,6 +4,7 @@ use crate::blob::Blob;
 use crate::event::{Event, EventKind, InputList, RunDocument, Started, documents_sha256};
 use crate::prompt::{self, Facts};
 use crate::timestamp::rfc3339;
+use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::program::{Program, bind};
 
 /// The first event of a run, if the run had started with this program.
@@ -26,11 +27,11 @@ pub fn restarted(program: &Program, first: &Event) -> Result<Event, String> {
         today,
         now: &now,
         run_id: &old.run_id,
-        reads_fences: true,
+        json: JsonRule::Whole.into(),
     };
     let system = match program {
         Program::Flow(_) => String::new(),
-        Program::Loop(of_loop) => prompt::system(of_loop, &facts).map_err(|missing| missing.0)?,
+        Program::Loop(of_loop) => prompt::system(of_loop, &facts).map_err(|missing| missing.why)?,
     };
     let documents = program.sources.iter();
     let documents: Vec<RunDocument> = documents

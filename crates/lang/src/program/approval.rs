@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::condition::{CompiledCondition, OrderRules};
 use super::reference::Scope;
 use crate::language::approval::{ApprovalSettings, OnExpiry};
+use crate::program::json_texts::JsonRule;
 
 /// When a human must approve a call. What the action says and what the declaration says stand side by side: either of
 /// them is enough.
@@ -68,8 +69,8 @@ pub enum ApprovalNeed {
 /// What the conditions of an approval are judged by.
 #[derive(Debug, Clone, Copy)]
 pub struct CallRules<'r> {
-    /// Whether the run reads the JSON in a fence of a text.
-    pub reads_fences: bool,
+    /// How the run reads texts as JSON.
+    pub json: JsonRule,
     /// How values are ordered.
     pub order: OrderRules<'r>,
     /// The moment of the call, RFC 3339.
@@ -109,7 +110,7 @@ impl ApprovalPolicy {
             run_id: "",
             context: &[],
             extra: &[],
-            reads_fences: by.reads_fences,
+            json: by.json.into(),
             secrets: None,
         };
         let mut need = ApprovalNeed::NotNeeded;

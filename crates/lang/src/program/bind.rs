@@ -11,6 +11,7 @@ use super::Program;
 use super::reference::Scope;
 use super::template::{Template, Variable};
 use crate::diagnostic::{Diagnostic, Help, Place, Remedy, Source, codes, nearest};
+use crate::program::json_texts::JsonRule;
 use crate::syntax;
 
 /// A loop with its input.
@@ -107,7 +108,7 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
         now,
         run_id,
         extra: &[],
-        reads_fences: true,
+        json: JsonRule::Whole.into(),
         secrets: None,
     };
     match of_loop.objective.render(&scope) {

@@ -4,6 +4,7 @@ use serde_json::{Number, Value};
 
 use super::reference::{Field, Scope};
 use crate::language::concurrency::{Concurrency, WhenFull};
+use crate::program::json_texts::JsonRule;
 
 /// The most bytes of a key.
 const MAX_KEY_BYTES: usize = 4_096;
@@ -45,7 +46,7 @@ impl ConcurrencyRule {
             now: "",
             run_id: "",
             extra: &[],
-            reads_fences: false,
+            json: JsonRule::Whole.into(),
             secrets: None,
         };
         let refused = |why: &str| format!("the `key` of the workflow's `concurrency` {why}");

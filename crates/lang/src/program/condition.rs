@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use super::canonical::spelling;
 use super::fault::LocalFault;
-use super::reference::{Field, Scope, as_any_path, as_optional_path, as_path};
+use super::reference::{Field, Scope, Unresolved, as_any_path, as_optional_path, as_path};
 use super::schema::TextPattern;
 use crate::diagnostic::codes;
 use crate::language::Condition;
@@ -258,6 +258,12 @@ impl JudgedScope<'_, '_> {
     }
 }
 
+impl From<Unresolved> for ConditionFault {
+    fn from(unresolved: Unresolved) -> Self {
+        Self(unresolved.why)
+    }
+}
+
 impl ConditionTest {
     fn evaluate(&self, by: &JudgedScope<'_, '_>) -> Result<bool, ConditionFault> {
         let JudgedScope { scope, missing, rules } = *by;
@@ -268,13 +274,13 @@ impl ConditionTest {
                 Ok((spelt(one)? == spelt(other)?) == *holds)
             }
             Self::Order { operator, operands: [one, other], holds } => {
-                if missing == Missing::Absent && (one.is_left_out(scope) || other.is_left_out(scope)) {
+                if missing == Missing::Absent && (one.is_left_out(scope)? || other.is_left_out(scope)?) {
                     return Ok(false);
                 }
                 let values = [one.ordered(by)?, other.ordered(by)?];
                 rules.compare(operator, [one, other], scope, values).map(holds)
             }
-            Self::HasKey(path) => Ok(scope.lookup(path).is_ok()),
+            Self::HasKey(path) => Ok(scope.optional(path)?.is_some()),
             Self::In([one, list]) => {
                 let values = one.value(by)?.zip(list.value(by)?.map(|items| by.read(items)));
                 let Some((entry, items)) = values else { return Ok(false) };
@@ -321,8 +327,11 @@ impl ConditionTest {
 
 impl ConditionOperand {
     /// Whether it is an `@x.y?` without a value.
-    fn is_left_out(&self, scope: &Scope<'_>) -> bool {
-        matches!(&self.takes, OperandValue::Field(Field::Optional(path)) if scope.lookup(path).is_err())
+    fn is_left_out(&self, scope: &Scope<'_>) -> Result<bool, ConditionFault> {
+        match &self.takes {
+            OperandValue::Field(Field::Optional(path)) => Ok(scope.optional(path)?.is_none()),
+            _ => Ok(false),
+        }
     }
 
     /// The value; none when it is missing and that is no fault.
@@ -334,10 +343,9 @@ impl ConditionOperand {
         match &self.takes {
             OperandValue::Field(field) => match field.resolve(scope) {
                 Ok(value) => Ok(Some(value)),
+                Err(why) if scope.is_fault(&why) => Err(why.into()),
                 Err(why) if missing == Missing::Absent => match field {
-                    Field::Path(path) if rules.reads_json && scope.is_in_broken_json(path) => {
-                        Err(ConditionFault(why.0))
-                    }
+                    Field::Path(_) if rules.reads_json && why.is_broken() => Err(why.into()),
                     _ => Ok(None),
                 },
                 Err(_) => Err(fault()),
@@ -348,8 +356,8 @@ impl ConditionOperand {
                 None => Ok(None),
             },
             OperandValue::Length(path) => {
-                let Ok(value) = scope.lookup(path) else { return absent(0.into()) };
-                match &by.read(value.into_owned()) {
+                let Some(value) = scope.optional(path)? else { return absent(0.into()) };
+                let length = |value: &Value| match value {
                     Value::Array(items) => Ok(Some(items.len().into())),
                     Value::Object(members) => Ok(Some(members.len().into())),
                     Value::String(text) => Ok(Some(text.chars().count().into())),
@@ -358,7 +366,8 @@ impl ConditionOperand {
                         self.written,
                         value_kind(other)
                     ))),
-                }
+                };
+                if rules.reads_json { scope.with_json(&value, length) } else { length(&value) }
             }
         }
     }

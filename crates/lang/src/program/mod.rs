@@ -18,6 +18,7 @@ pub mod flow;
 pub mod form;
 pub mod input_file;
 pub mod json_length;
+pub mod json_texts;
 pub mod long_work;
 pub mod matcher;
 pub mod mcp;

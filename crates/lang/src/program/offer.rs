@@ -81,15 +81,8 @@ impl OfferedTool {
         let mut description =
             if name == tool.name { tool.description.clone() } else { format!("{}: {}", tool.name, tool.description) };
         let TakenSchema { mut parameters, left_out, names } = taken(tool.parameters.source());
-        if let Some(note) = left_out.map(|rules| note(&rules)) {
-            let room = MAX_DESCRIPTION.saturating_sub(description.chars().count());
-            if note.chars().count() < room.min(MAX_NOTE) {
-                description = joined(&description, &note);
-            } else {
-                let before = parameters.get("description").and_then(Value::as_str).unwrap_or_default();
-                let whole = Value::from(joined(before, &note));
-                parameters.insert("description".to_owned(), whole);
-            }
+        if let Some(rules) = left_out {
+            describe(&rules, &mut description, &mut parameters);
         }
         Self {
             name: name.to_owned(),
@@ -112,6 +105,31 @@ impl OfferedTool {
             return Cow::Borrowed(&self.description);
         };
         Cow::Owned(self.description.chars().take(most.saturating_sub(1)).chain(['…']).collect())
+    }
+}
+
+/// The schema of an input as clients take it that hand it to a model: an object's, without alternatives at its top. What that leaves
+/// out is said behind the description, or in the schema where it is long.
+pub fn client_schema(schema: Option<&Value>, description: &mut String) -> Map<String, Value> {
+    let mut members = schema.and_then(Value::as_object).cloned().unwrap_or_default();
+    members.insert("type".to_owned(), json!("object"));
+    let (mut folded, left_out) = top_object::folded(members);
+    if let Some(rules) = left_out {
+        describe(&rules, description, &mut folded);
+    }
+    folded
+}
+
+/// Says rules that no schema can say at its top: behind the description of the tool, or in the schema where they are long.
+fn describe(rules: &Map<String, Value>, description: &mut String, schema: &mut Map<String, Value>) {
+    let note = note(rules);
+    let room = MAX_DESCRIPTION.saturating_sub(description.chars().count());
+    if note.chars().count() < room.min(MAX_NOTE) {
+        *description = joined(description, &note);
+    } else {
+        let before = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let whole = Value::from(joined(before, &note));
+        schema.insert("description".to_owned(), whole);
     }
 }
 

@@ -11,7 +11,7 @@ use super::written_path::written_range;
 use crate::program::fault::LocalFault;
 
 pub(crate) use super::scope::steps;
-pub use super::scope::{PathStep, RESERVED, Scope, Secrets, Unresolved};
+pub use super::scope::{PathStep, RESERVED, Scope, Secrets, Unresolved, UnresolvedKind};
 pub use super::written_path::{as_any_path, as_optional_path, as_path, spelled_path};
 
 /// A written value: a literal, a template, an `@path`, or JSON made of them.
@@ -262,6 +262,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::program::json_texts::JsonRule;
 
     fn resolve(field: &Value, arguments: &Value) -> Result<Value, String> {
         let input: Value =
@@ -275,11 +276,11 @@ mod tests {
             run_id: "RUN",
             context: &[],
             extra: &[("today", "Friday")],
-            reads_fences: false,
+            json: JsonRule::Plain.into(),
             secrets: None,
         };
         let field = Field::compile(field).unwrap_or_else(|faults| panic!("{faults:?}"));
-        field.resolve(&scope).map_err(|Unresolved(message)| message)
+        field.resolve(&scope).map_err(|unresolved| unresolved.why)
     }
 
     #[cfg(feature = "exact-numbers")]

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::diagnostic::nearest;
-use crate::policy::json_text;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
-use crate::program::file_value::{FileValues, ListOnPath, key_twice, key_twice_in, reserved_key};
+use crate::program::file_value::{FileValues, ListOnPath};
+use crate::program::json_texts::{JsonTexts, TextJson, twice_in};
 
 /// The names that the engine defines; an argument with such a name is hidden.
 pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];
@@ -41,9 +41,6 @@ const NAME_BYTES: usize = 64;
 /// What it costs to find an item of a long list, in bytes that are read.
 const LIST_STEP_BYTES: usize = 4_096;
 
-/// What begins and ends a fence.
-const FENCE: &str = "```";
-
 /// The values of names while a field is resolved.
 pub struct Scope<'a> {
     /// The tool call's input: its names are at the top. `Value::Null` outside a call.
@@ -62,17 +59,49 @@ pub struct Scope<'a> {
     pub run_id: &'a str,
     /// Names with texts that only some fields can use (`tools`, `today`, ...).
     pub extra: &'a [(&'a str, &'a str)],
-    /// Whether a text is read as the JSON that is in a fence there, as a model writes it, and a block over a text goes through
-    /// its JSON; not in runs of older editions.
-    pub reads_fences: bool,
+    /// How texts are read as JSON.
+    pub json: JsonTexts,
     /// The secrets; `None` where none may be used.
     pub secrets: Option<&'a dyn Secrets>,
 }
 
-/// A name without a value, or a secret that is missing.
+/// Why a text or a path has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unresolved(pub String);
+#[error("{why}")]
+pub struct Unresolved {
+    /// Why, in a sentence without a final stop.
+    pub why: String,
+    /// What is wrong.
+    pub kind: UnresolvedKind,
+}
+
+/// What is wrong where a text or a path has no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnresolvedKind {
+    /// A name has no value, or a secret is missing.
+    Missing,
+    /// The value is in a text that begins as JSON does and can't be read.
+    Broken,
+    /// The values are there, and the text is not made: it would be too long, or lead elsewhere.
+    Refused,
+}
+
+impl Unresolved {
+    /// A name without a value.
+    pub(crate) fn missing(why: impl Into<String>) -> Self {
+        Self { why: why.into(), kind: UnresolvedKind::Missing }
+    }
+
+    /// A text that is not made.
+    pub(crate) fn refused(why: impl Into<String>) -> Self {
+        Self { why: why.into(), kind: UnresolvedKind::Refused }
+    }
+
+    /// Whether the value may be there, in a text that can't be read.
+    pub fn is_broken(&self) -> bool {
+        self.kind == UnresolvedKind::Broken
+    }
+}
 
 impl<'a> Scope<'a> {
     /// The value at a path. The engine's own names take precedence over those of the arguments. A path into a
@@ -92,10 +121,10 @@ impl<'a> Scope<'a> {
 
     fn look_up(&self, path: &[String], read: &mut usize) -> Result<Cow<'a, Value>, Unresolved> {
         let Some((first, rest)) = path.split_first() else {
-            return Err(Unresolved("a path names nothing".to_owned()));
+            return Err(Unresolved::missing("a path names nothing"));
         };
         if let Some(ListOnPath { list, depth }) = self.long_list(path) {
-            return in_list(list, path, depth, self.reads_fences, read);
+            return self.in_list(list, path, depth, read);
         }
         if first == "input" && rest.is_empty() && self.lists.is_some_and(|lists| !lists.is_empty()) {
             let lists = self.lists.cloned().unwrap_or_default();
@@ -111,7 +140,61 @@ impl<'a> Scope<'a> {
             *read = read.saturating_add(names.sum::<usize>().saturating_mul(NAME_BYTES));
             return Err(self.not_given(first, !rest.is_empty()));
         };
-        walk(value, first.clone(), rest, self.reads_fences, read)
+        match value {
+            Cow::Borrowed(value) => self.walk_kept(value, first, rest, read),
+            Cow::Owned(_) => walk(value, first.clone(), rest, &self.json, read),
+        }
+    }
+
+    /// The value at a path below a value of the scope. A text on the way that is JSON is parsed once.
+    fn walk_kept(
+        &self,
+        mut value: &'a Value,
+        first: &str,
+        path: &[String],
+        read: &mut usize,
+    ) -> Result<Cow<'a, Value>, Unresolved> {
+        let mut so_far = first.to_owned();
+        let mut rest = path;
+        while let Some((segment, behind)) = rest.split_first() {
+            let below = match value {
+                Value::String(text) => return self.walk_text(text, so_far, rest, read),
+                Value::Object(members) => members.get(segment),
+                Value::Array(items) => index(segment).and_then(|at| items.get(at)),
+                _ => None,
+            };
+            let Some(below) = below else { return walk(Cow::Borrowed(value), so_far, rest, &self.json, read) };
+            (value, rest) = (below, behind);
+            so_far.push('.');
+            so_far.push_str(segment);
+        }
+        Ok(Cow::Borrowed(value))
+    }
+
+    /// The value at a path into a text of the scope.
+    fn walk_text(
+        &self,
+        text: &'a str,
+        so_far: String,
+        path: &[String],
+        read: &mut usize,
+    ) -> Result<Cow<'a, Value>, Unresolved> {
+        let json = self.json.of_kept(text);
+        let Some((segment, rest)) = path.split_first() else { return Err(Unresolved::missing("a path names nothing")) };
+        *read = read.saturating_add(text.len());
+        let step = |value: &Value| descend(Cow::Borrowed(value), segment, &self.json).ok().map(Cow::into_owned);
+        let characters = || length(segment, text.chars().count()).map(Cow::into_owned);
+        let found = json.fenced.as_ref().and_then(step).or_else(|| match &json.plain {
+            Some(plain) => step(plain),
+            None => characters(),
+        });
+        match found {
+            Some(found) => walk(Cow::Owned(found), format!("{so_far}.{segment}"), rest, &self.json, read),
+            None => {
+                *read = read.saturating_add(text.len());
+                Err(absent_in_text(&so_far, segment, text, TextReading { json: &self.json, found: &json }))
+            }
+        }
     }
 
     /// The long list of the input, or of a file, that a path leads into.
@@ -135,24 +218,52 @@ impl<'a> Scope<'a> {
 
     /// The object or list that a text is the JSON of, or has in a fence: one rule for paths, loops, matchers and blocks.
     pub fn json_of(&self, text: &str) -> Option<Value> {
-        json_in(text, self.reads_fences).or_else(|| fenced(text).filter(|_| self.reads_fences))
+        self.json.of(text).into_value()
     }
 
-    /// Whether a path leads into a text that begins as JSON does and can't be read: it is cut off, has a key twice, or is none.
-    pub fn is_in_broken_json(&self, path: &[String]) -> bool {
-        let above = (1..path.len()).rev().find_map(|depth| self.lookup(path.get(..depth)?).ok());
-        match above.as_deref() {
-            Some(Value::String(text)) => {
-                let begins = text.trim_start().starts_with(['{', '[']) || self.reads_fences && text.contains(FENCE);
-                begins && self.json_of(text).is_none()
+    /// The same of what a path of this scope leads to, as far as it is such a text; the value itself where it is none.
+    pub(crate) fn with_json<T>(&self, value: &Cow<'a, Value>, work: impl FnOnce(&Value) -> T) -> T {
+        match value {
+            Cow::Borrowed(Value::String(text)) => {
+                let json = self.json.of_kept(text);
+                work(json.value().unwrap_or(value))
             }
-            _ => false,
+            Cow::Owned(Value::String(text)) => work(self.json.of(text).value().unwrap_or(value)),
+            _ => work(value),
         }
+    }
+
+    /// The value at a path that may have none.
+    ///
+    /// # Errors
+    /// When it may be in a text that should be JSON and can't be read.
+    pub fn optional(&self, path: &[String]) -> Result<Option<Cow<'a, Value>>, Unresolved> {
+        match self.lookup(path) {
+            Ok(value) => Ok(Some(value)),
+            Err(why) if self.is_fault(&why) => Err(why),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whether what has no value is a fault also where a value may be missing.
+    pub fn is_fault(&self, unresolved: &Unresolved) -> bool {
+        self.json.rule().is_whole() && unresolved.kind != UnresolvedKind::Missing
+    }
+
+    /// Why what should be a list is a text that begins as JSON does and can't be read.
+    pub fn broken_list(&self, name: &str, value: &Value) -> Option<Unresolved> {
+        let text = value.as_str().filter(|_| self.json.rule().is_whole())?;
+        self.json.why_broken(text).map(|why| broken(name, &why))
     }
 
     /// A step down from a value, as in a path; returns the value if there is no such member.
     pub(crate) fn step_into<'v>(&self, value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
-        step_into(value, segment, self.reads_fences)
+        step_into(value, segment, &self.json)
+    }
+
+    /// The fault that `segment` is not in `value`, which is called `name`.
+    pub(crate) fn absent(&self, name: &str, segment: &str, value: &Value) -> Unresolved {
+        absent(name, segment, value, &self.json)
     }
 
     pub(super) fn name(&self, name: &str) -> Option<Cow<'a, Value>> {
@@ -185,27 +296,29 @@ impl<'a> Scope<'a> {
             None if self.input.get(name).is_some() => format!("; did you mean `input.{name}`?"),
             None => String::new(),
         };
-        Unresolved(format!("`{}` was not given{hint}", shorten(name)))
+        Unresolved::missing(format!("`{}` was not given{hint}", shorten(name)))
     }
-}
 
-/// The value at a path below a long list; only the items that it leads to are parsed.
-fn in_list<'v>(
-    list: &LongList,
-    path: &[String],
-    depth: usize,
-    reads_fences: bool,
-    read: &mut usize,
-) -> Result<Cow<'v, Value>, Unresolved> {
-    let (so_far, rest) = path.split_at_checked(depth).unwrap_or((path, &[]));
-    let so_far = so_far.join(".");
-    let Some((segment, rest)) = rest.split_first() else { return Ok(Cow::Owned(list.items().collect())) };
-    let item = index(segment).and_then(|at| list.get(at)).map(Cow::Owned);
-    let value = item.or_else(|| length(segment, list.len()));
-    let absent =
-        || Unresolved(format!("`{}` has no `{}`; it is a list of {}", shorten(&so_far), shorten(segment), list.len()));
-    *read = read.saturating_add(LIST_STEP_BYTES);
-    walk(value.ok_or_else(absent)?, format!("{so_far}.{segment}"), rest, reads_fences, read)
+    /// The value at a path below a long list; only the items that it leads to are parsed.
+    fn in_list<'v>(
+        &self,
+        list: &LongList,
+        path: &[String],
+        depth: usize,
+        read: &mut usize,
+    ) -> Result<Cow<'v, Value>, Unresolved> {
+        let (so_far, rest) = path.split_at_checked(depth).unwrap_or((path, &[]));
+        let so_far = so_far.join(".");
+        let Some((segment, rest)) = rest.split_first() else { return Ok(Cow::Owned(list.items().collect())) };
+        let item = index(segment).and_then(|at| list.get(at)).map(Cow::Owned);
+        let value = item.or_else(|| length(segment, list.len()));
+        let absent = || {
+            let (name, segment) = (shorten(&so_far), shorten(segment));
+            Unresolved::missing(format!("`{name}` has no `{segment}`; it is a list of {}", list.len()))
+        };
+        *read = read.saturating_add(LIST_STEP_BYTES);
+        walk(value.ok_or_else(absent)?, format!("{so_far}.{segment}"), rest, &self.json, read)
+    }
 }
 
 /// The value at a path below a value.
@@ -213,14 +326,14 @@ fn walk<'v>(
     mut value: Cow<'v, Value>,
     mut so_far: String,
     path: &[String],
-    reads_fences: bool,
+    json: &JsonTexts,
     read: &mut usize,
 ) -> Result<Cow<'v, Value>, Unresolved> {
     for segment in path {
         *read = read.saturating_add(value.as_str().map_or(0, str::len));
-        value = step_into(value, segment, reads_fences).map_err(|at| {
+        value = step_into(value, segment, json).map_err(|at| {
             *read = read.saturating_add(absent_bytes(&at));
-            absent(&so_far, segment, at.as_ref())
+            absent(&so_far, segment, at.as_ref(), json)
         })?;
         so_far.push('.');
         so_far.push_str(segment);
@@ -229,18 +342,16 @@ fn walk<'v>(
 }
 
 /// A step down from a value, also into the JSON in a fence of a text; returns the value if there is no such member.
-fn step_into<'v>(value: Cow<'v, Value>, segment: &str, reads_fences: bool) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
+fn step_into<'v>(value: Cow<'v, Value>, segment: &str, json: &JsonTexts) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
     let in_fence = match value.as_ref() {
-        Value::String(text) if reads_fences => {
-            fenced(text).and_then(|json| descend(Cow::Owned(json), segment, true).ok())
-        }
+        Value::String(text) => json.fenced(text).and_then(|fenced| descend(Cow::Owned(fenced), segment, json).ok()),
         _ => None,
     };
-    in_fence.map_or_else(|| descend(value, segment, reads_fences), Ok)
+    in_fence.map_or_else(|| descend(value, segment, json), Ok)
 }
 
 /// A step down from a value; returns the value if there is no such member.
-fn descend<'v>(value: Cow<'v, Value>, segment: &str, is_strict: bool) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
+fn descend<'v>(value: Cow<'v, Value>, segment: &str, json: &JsonTexts) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
     match value {
         Cow::Borrowed(borrowed) => match borrowed {
             Value::Object(members) => members.get(segment).map(Cow::Borrowed).ok_or(value),
@@ -248,7 +359,7 @@ fn descend<'v>(value: Cow<'v, Value>, segment: &str, is_strict: bool) -> Result<
                 Some(at) => items.get(at).map(Cow::Borrowed).ok_or(value),
                 None => length(segment, items.len()).ok_or(value),
             },
-            Value::String(text) => into_text(text, segment, is_strict).ok_or(value),
+            Value::String(text) => into_text(text, segment, json).ok_or(value),
             _ => Err(value),
         },
         Cow::Owned(mut owned) => {
@@ -258,7 +369,7 @@ fn descend<'v>(value: Cow<'v, Value>, segment: &str, is_strict: bool) -> Result<
                     Some(at) => items.get_mut(at).map(|item| Cow::Owned(item.take())),
                     None => length(segment, items.len()),
                 },
-                Value::String(text) => into_text(text, segment, is_strict),
+                Value::String(text) => into_text(text, segment, json),
                 _ => None,
             };
             found.ok_or(Cow::Owned(owned))
@@ -266,47 +377,12 @@ fn descend<'v>(value: Cow<'v, Value>, segment: &str, is_strict: bool) -> Result<
     }
 }
 
-/// The object or list that a text is the JSON of: see [`Scope::json_of`]. `is_strict`: none where a key is twice in an
-/// object, because one of its two values would be lost.
-fn json_in(text: &str, is_strict: bool) -> Option<Value> {
-    let text = Some(text.trim_start()).filter(|text| text.starts_with(['{', '[']))?;
-    let value = json_text::read::<Value>(text).ok()?;
-    (!is_strict || key_twice(text, &value).is_none() && reserved_key(text).is_none()).then_some(value)
-}
-
-/// The key that is twice in the JSON of a text, or in that in its fence.
-fn twice_in(text: &str) -> Option<String> {
-    let inner = match text.contains(FENCE) {
-        true => text.split(FENCE).nth(1)?.trim_start_matches(|c: char| c.is_alphabetic()),
-        false => text,
-    };
-    let inner = Some(inner.trim()).filter(|inner| inner.starts_with(['{', '[']))?;
-    key_twice_in(inner)
-}
-
 /// A step into a text: into its JSON, or to its length in characters.
-fn into_text<'v>(text: &str, segment: &str, is_strict: bool) -> Option<Cow<'v, Value>> {
-    match json_in(text, is_strict) {
-        Some(json) => descend(Cow::Owned(json), segment, is_strict).ok(),
+fn into_text<'v>(text: &str, segment: &str, json: &JsonTexts) -> Option<Cow<'v, Value>> {
+    match json.plain(text) {
+        Some(value) => descend(Cow::Owned(value), segment, json).ok(),
         None => length(segment, text.chars().count()),
     }
-}
-
-/// The object or list that is in a fence of a text, with words around it or without; none where several do, because it
-/// is not clear then which one is meant.
-fn fenced(text: &str) -> Option<Value> {
-    let (mut found, mut lines) = (None, text.lines());
-    while let Some(line) = lines.next() {
-        let Some(language) = line.trim().strip_prefix(FENCE) else { continue };
-        let of_fence: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != FENCE).collect();
-        let is_json = language.is_empty() || language.trim().eq_ignore_ascii_case("json");
-        let inner = Some(of_fence.join("\n")).filter(|inner| is_json && inner.trim_start().starts_with(['{', '[']));
-        let Some(json) = inner.and_then(|inner| json_in(&inner, true)) else { continue };
-        if found.replace(json).is_some() {
-            return None;
-        }
-    }
-    found
 }
 
 fn length<'v>(segment: &str, length: usize) -> Option<Cow<'v, Value>> {
@@ -329,9 +405,12 @@ pub(crate) fn absent_bytes(value: &Value) -> usize {
 }
 
 /// The fault that `segment` is not in `value`, which is called `name`.
-pub(crate) fn absent(name: &str, segment: &str, value: &Value) -> Unresolved {
+fn absent(name: &str, segment: &str, value: &Value, json: &JsonTexts) -> Unresolved {
+    if let Value::String(text) = value {
+        return absent_in_text(name, segment, text, TextReading { json, found: &json.of(text) });
+    }
     let (name, segment) = (shorten(name), shorten(segment));
-    Unresolved(match value {
+    Unresolved::missing(match value {
         Value::Object(members) => {
             let hint = match nearest(&segment, members.keys().map(String::as_str)) {
                 Some(near) => format!("; did you mean `{}`?", shorten(near)),
@@ -348,18 +427,45 @@ pub(crate) fn absent(name: &str, segment: &str, value: &Value) -> Unresolved {
         Value::Null => format!("`{name}` is null and has no `{segment}`"),
         Value::Bool(_) => format!("`{name}` is true or false and has no `{segment}`"),
         Value::Number(_) => format!("`{name}` is a number and has no `{segment}`"),
-        Value::String(text) => match twice_in(text) {
-            Some(key) => format!(
-                "`{name}` is a text whose JSON has the key `{}` twice in one object, and has no `{segment}`",
-                shorten(&key)
-            ),
-            None => format!("`{name}` is a text and has no `{segment}`"),
-        },
+        Value::String(_) => format!("`{name}` is a text and has no `{segment}`"),
     })
 }
 
+/// What was read of a text, and how.
+struct TextReading<'r> {
+    json: &'r JsonTexts,
+    found: &'r TextJson,
+}
+
+/// The same in a text.
+fn absent_in_text(name: &str, segment: &str, text: &str, reading: TextReading<'_>) -> Unresolved {
+    let TextReading { json, found } = reading;
+    let is_read = found.value().is_some();
+    let why_broken = if is_read { None } else { json.why_broken(text) };
+    if let Some(why) = why_broken.as_ref().filter(|_| json.rule().is_whole()) {
+        return broken(name, why);
+    }
+    let (name, segment) = (shorten(name), shorten(segment));
+    let twice = if is_read && json.rule().reads_fences() { None } else { twice_in(text) };
+    let why = match twice {
+        Some(key) => format!(
+            "`{name}` is a text whose JSON has the key `{}` twice in one object, and has no `{segment}`",
+            shorten(&key)
+        ),
+        None => format!("`{name}` is a text and has no `{segment}`"),
+    };
+    let kind = if why_broken.is_some() { UnresolvedKind::Broken } else { UnresolvedKind::Missing };
+    Unresolved { why, kind }
+}
+
+/// The fault that a text which should be JSON can't be read.
+fn broken(name: &str, why: &str) -> Unresolved {
+    let why = format!("`{}` is a text that begins as JSON does and can't be read: {why}", shorten(name));
+    Unresolved { why, kind: UnresolvedKind::Broken }
+}
+
 /// Shortens a name for a message: a name from a model or tool may be long.
-fn shorten(name: &str) -> Cow<'_, str> {
+pub(super) fn shorten(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth(60) {
         Some((at, _)) => Cow::Owned(format!("{}...", name.get(..at).unwrap_or_default())),
         None => Cow::Borrowed(name),

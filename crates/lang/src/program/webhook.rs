@@ -10,6 +10,7 @@ use super::schema::Schema;
 use super::text_input::read_texts;
 use crate::language::scenario::ScenarioDelivery;
 use crate::language::webhook::{HmacSettings, Webhook, WebhookScheme};
+use crate::program::json_texts::JsonRule;
 
 /// What the key of a secret is written behind.
 const SECRET: &str = "orgconfig:";
@@ -124,7 +125,7 @@ impl FlowWebhook {
             now: &delivery.now,
             run_id: "",
             extra: &[],
-            reads_fences: false,
+            json: JsonRule::Whole.into(),
             secrets: None,
         };
         let DeliveryRules { schema, zone, hidden } = *rules;

@@ -12,9 +12,11 @@ use super::search_text::DescribedRun;
 use super::status::status_record;
 use crate::journal::{Append, Created, Journal, NewRun, StatusRecord, StoreError};
 use loopctl_engine::blob::Blob;
+use loopctl_engine::event::Event;
 use loopctl_engine::outcome::Status;
 use loopctl_engine::state::{Phase, State};
 use loopctl_lang::diagnostic::Source;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::Program;
 
 /// The most bytes that the events and texts of one run have.
@@ -84,7 +86,8 @@ impl Import {
         while let Some(run) = reader.next_run()? {
             if let Some(there) = self.to.find(&run.head.run_id).await? {
                 let is_same = there.identity == self.made(&run).identity;
-                if !is_same || !self.has(&run).await? {
+                let is_there = is_same && self.has(&run).await? || self.has_origin(&run).await?;
+                if !is_there {
                     return Err(other_run(&run).into());
                 }
             }
@@ -117,23 +120,35 @@ impl Import {
         Ok(there.get(..common) == run.events.get(..common))
     }
 
+    /// Whether the store has the run that the file was written of, with all that is in the file: what is secret may be hidden there.
+    async fn has_origin(&self, run: &FileRun) -> Result<bool, StoreError> {
+        let run_id = &run.head.run_id;
+        let identity = self.to.find(run_id).await?.map(|there| there.identity);
+        if identity.as_ref() != Some(&run.head.identity) {
+            return Ok(false);
+        }
+        let there = self.to.read(run_id).await?;
+        let same = |there: &String, event: &String| there == event || at_same_moment(there, event);
+        Ok(there.len() >= run.events.len() && there.iter().zip(&run.events).all(|(there, event)| same(there, event)))
+    }
+
     /// Puts a run into the store; returns whether something of it was not there.
     async fn put(&self, run: &FileRun) -> Result<bool, ImportFault> {
         let run_id = &run.head.run_id;
         let has_one = run.events.len() == 1;
         let (fence, next) = match self.to.create(self.made(run)).await? {
             Created::New(lease) => (lease.fence, 1),
-            Created::Same => {
-                if !self.has(run).await? {
-                    return Err(other_run(run).into());
-                }
+            Created::Same if self.has(run).await? => {
                 let there = self.to.read(run_id).await?.len();
                 if there >= run.events.len() {
                     return Ok(false);
                 }
                 (self.to.lease(run_id).await?.fence, there)
             }
-            Created::Conflict | Created::KeyTaken(_) | Created::LineFull(_) => return Err(other_run(run).into()),
+            Created::Same | Created::Conflict if self.has_origin(run).await? => return Ok(false),
+            Created::Same | Created::Conflict | Created::KeyTaken(_) | Created::LineFull(_) => {
+                return Err(other_run(run).into());
+            }
         };
         let last = run.events.len().saturating_sub(1);
         let mut waiting = Vec::new();
@@ -191,6 +206,13 @@ impl Import {
         let record = status_record(&run.program, &run.state);
         if self.continues { record } else { record.to_read_only_copy() }
     }
+}
+
+/// Whether two events are of the same kind, and happened at the same time by both clocks of a run.
+fn at_same_moment(one: &str, other: &str) -> bool {
+    let read = |event: &str| json_text::read::<Event>(event).ok();
+    let Some((one, other)) = read(one).zip(read(other)) else { return false };
+    one.at == other.at && std::mem::discriminant(&one.kind) == std::mem::discriminant(&other.kind)
 }
 
 fn other_run(run: &FileRun) -> RunFileFault {

@@ -24,6 +24,7 @@ use loopctl_engine::state::{Phase, RunHeader};
 use loopctl_engine::wait_deadline::due_times;
 use loopctl_lang::compile::question_tool;
 use loopctl_lang::program::Program;
+use loopctl_lang::program::json_texts::JsonRule;
 
 /// The maximum number of tries for a post.
 const MAX_TRIES: u32 = 16;
@@ -261,7 +262,7 @@ impl MadePost {
             run_input: &Value::Null,
             lists: None,
             run_id: &header.run_id,
-            reads_fences: false,
+            json: JsonRule::Plain,
             now: &clock::rfc3339(clock::wall_ms()),
             model: "",
             deadline: TRY_TIMEOUT,

@@ -24,6 +24,7 @@ use loopctl_engine::prompt::{self, Facts};
 use loopctl_engine::storable;
 use loopctl_lang::diagnostic::{Diagnostic, Source, codes};
 use loopctl_lang::program::bind::run_input::{LongLists, RunInput};
+use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::program::{Program, bind};
 
 /// How many digits an identity of an older version has: see [`is_same_as_older`].
@@ -164,13 +165,13 @@ impl Start {
             today,
             now: &now,
             run_id: &run_id,
-            reads_fences: true,
+            json: JsonRule::Whole,
         };
         let system = match program {
             // No model is asked by the workflow itself.
             Program::Flow(_) => String::new(),
             Program::Loop(of_loop) => {
-                prompt::system(of_loop, &facts).map_err(|missing| unresolved(program, &missing.0))?
+                prompt::system(of_loop, &facts).map_err(|missing| unresolved(program, &missing.why))?
             }
         };
         let documents = documents(program, texts);

@@ -39,10 +39,10 @@ struct ChangeStream {
 }
 
 /// The stream stays open until the client closes it, its token is not taken any more, or the server stops.
-pub(super) fn of_changes(client: ListeningClient) -> Response {
+pub(super) async fn of_changes(client: ListeningClient) -> Response {
     // First the receiver: a folder that is replaced in between is seen.
     let replacements = client.app.runs.current.replacements();
-    let known = if client.tools { client.listed() } else { Vec::new() };
+    let known = if client.tools { client.listed().await } else { Vec::new() };
     let stream = ChangeStream { client, replacements, known, is_open: false, is_over: false };
     let pieces = stream::unfold(stream, |mut stream| async move {
         let piece = stream.next().await?;
@@ -52,8 +52,11 @@ pub(super) fn of_changes(client: ListeningClient) -> Response {
 }
 
 impl ListeningClient {
-    fn listed(&self) -> Vec<Value> {
-        McpTools::of(&self.app.folder().loops, |name| self.caller.may_run(name).is_ok()).listed()
+    /// The tools that it may call. While the store can't be read, a loop counts as switched on.
+    async fn listed(&self) -> Vec<Value> {
+        let switches = self.app.switches.all(&*self.app.runs.journal).await.unwrap_or_default();
+        let is_on = |name: &str| !switches.get(name).is_some_and(|switch| switch.is_off);
+        McpTools::of(&self.app.folder().loops, |name| is_on(name) && self.caller.may_run(name).is_ok()).listed()
     }
 }
 
@@ -88,7 +91,7 @@ impl ChangeStream {
             if !is_replaced {
                 return Some(COMMENT.to_owned());
             }
-            let listed = self.client.listed();
+            let listed = self.client.listed().await;
             if listed != self.known {
                 self.known = listed;
                 return Some(event(&protocol::tools_changed(&id)));

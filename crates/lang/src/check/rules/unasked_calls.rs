@@ -9,6 +9,7 @@ use crate::compile::Effort;
 use crate::compile::steps::KnownValue;
 use crate::program::canonical::is_same;
 use crate::program::condition::{CompiledCondition, OrderRules};
+use crate::program::json_texts::JsonRule;
 use crate::program::reference::Scope;
 use crate::syntax::quoted;
 
@@ -95,7 +96,7 @@ fn of_pattern(condition: &WrittenOperator<'_>, one: &Operand<'_>, pattern: &Oper
             run_id: "",
             context: &[],
             extra: &[],
-            reads_fences: false,
+            json: JsonRule::Plain.into(),
             secrets: None,
         };
         // What can't be judged is left to the run.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::program::json_texts::JsonRule;
 
 fn compiled(condition: Value) -> CompiledCondition {
     CompiledCondition::compile(&serde_json::from_value(condition).unwrap()).unwrap()
@@ -18,7 +19,7 @@ fn scope(input: &Value) -> Scope<'_> {
         run_id: "",
         context: &[],
         extra: &[],
-        reads_fences: false,
+        json: JsonRule::Plain.into(),
         secrets: None,
     }
 }
@@ -114,7 +115,7 @@ fn judged(condition: &Value, input: &Value, rules: OrderRules<'_>) -> Result<boo
         run_id: "",
         context: &[],
         extra: &[],
-        reads_fences: false,
+        json: JsonRule::Plain.into(),
         secrets: None,
     };
     compiled(condition.clone()).evaluate(&scope, rules).map_err(|fault| fault.0)
@@ -195,7 +196,7 @@ fn a_text_that_is_json_counts_as_what_it_is_and_a_broken_one_is_not_taken_for_a_
     let input = json!({ "ids": "[4, 5]", "of": "{\"a\":1}", "fence": fence, "plain": "four", "cut": "{\"status\":\"late\",",
         "twice": "{\"status\":1,\"status\":2}" });
     let judge = |condition: Value, rules: OrderRules<'_>| {
-        let scope = Scope { reads_fences: true, input: &input, ..scope(&input) };
+        let scope = Scope { json: JsonRule::Fenced.into(), input: &input, ..scope(&input) };
         compiled(condition).holds(&scope, rules).map_err(|fault| fault.0)
     };
     let older = OrderRules { reads_json: false, ..OrderRules::PRESENT };

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{AskedField, FieldFault, FormAsks, answer_schema, literal_faults, read_answer};
 use crate::language::form::{Form, FormField};
+use crate::program::json_texts::JsonRule;
 use crate::program::reference::Scope;
 use crate::program::schema::Schema;
 use crate::program::timetable::zone;
@@ -253,7 +254,7 @@ fn today_is_the_day_in_the_time_zone_and_another_moment_has_its_date_as_it_is_wr
         run_id: "RUN",
         context: &[],
         extra: &[],
-        reads_fences: false,
+        json: JsonRule::Plain.into(),
         secrets: None,
     };
     let (auckland, denver) = (zone("Pacific/Auckland").unwrap(), zone("America/Denver").unwrap());

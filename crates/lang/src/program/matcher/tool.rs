@@ -101,7 +101,9 @@ impl MatcherTool {
                     return Ok(MatcherEntries::OfInput(Arc::clone(input), name.to_owned()));
                 }
                 (Some((_, value)), _) => value.clone(),
-                (None, Some(field)) => field.resolve(scope).map_err(|Unresolved(why)| format!("`{name}`: {why}"))?,
+                (None, Some(field)) => {
+                    field.resolve(scope).map_err(|Unresolved { why, .. }| format!("`{name}`: {why}"))?
+                }
                 (None, None) => return Err(format!("`{name}` is missing")),
             };
             entries(value, scope)

@@ -51,7 +51,7 @@ impl Text {
             Value::String(text) => self.escaped(text),
             Value::Array(_) | Value::Object(_) => {
                 if !within_depth(value, 256) {
-                    return Err(Unresolved("a value is nested more than 256 deep".to_owned()));
+                    return Err(Unresolved::refused("a value is nested more than 256 deep"));
                 }
                 let mut json = Bounded { bytes: Vec::new(), left: MAX_RENDERED_BYTES };
                 serde_json::to_writer(&mut json, value).map_err(|_| too_long())?;
@@ -78,7 +78,7 @@ impl Text {
 }
 
 fn too_long() -> Unresolved {
-    Unresolved(format!("the text would be longer than {} MiB", MAX_RENDERED_BYTES / (1024 * 1024)))
+    Unresolved::refused(format!("the text would be longer than {} MiB", MAX_RENDERED_BYTES / (1024 * 1024)))
 }
 
 /// Whether a value is nested at most `most` levels deep; recurses no deeper than that.

@@ -11,7 +11,7 @@ use super::node::{Base, Expr, Route, TemplateNode};
 use super::print::Text;
 use crate::policy::json_text;
 use crate::program::long_work;
-use crate::program::scope::{Scope, Unresolved, absent, absent_bytes};
+use crate::program::scope::{Scope, Unresolved, absent_bytes};
 use crate::program::value_kind::value_kind;
 
 /// The most parts that one rendering may process: a limit for nested loops over long lists.
@@ -103,11 +103,13 @@ impl<'n, 's> Render<'n, 's> {
     fn count(&mut self, parts: usize) -> Result<(), Unresolved> {
         self.parts = self.parts.saturating_add(parts);
         if self.parts > MAX_PARTS {
-            return Err(Unresolved("the template's loops go round too often".to_owned()));
+            return Err(Unresolved::refused("the template's loops go round too often"));
         }
         if self.read.get() > MAX_READ_BYTES {
             let most = MAX_READ_BYTES >> 20;
-            return Err(Unresolved(format!("the template's loops read more than {most} MiB of texts and values")));
+            return Err(Unresolved::refused(format!(
+                "the template's loops read more than {most} MiB of texts and values"
+            )));
         }
         Ok(())
     }
@@ -124,9 +126,9 @@ impl<'n, 's> Render<'n, 's> {
             TemplateNode::Text(text) => self.text.authored(text),
             TemplateNode::Secret(key) => {
                 let Some(secrets) = self.scope.secrets else {
-                    return Err(Unresolved(format!("the secret `{key}` may not be used here")));
+                    return Err(Unresolved::missing(format!("the secret `{key}` may not be used here")));
                 };
-                let secret = secrets.secret(key).map_err(Unresolved)?;
+                let secret = secrets.secret(key).map_err(Unresolved::missing)?;
                 self.text.escaped(&secret)
             }
             TemplateNode::Print(expr) => {
@@ -139,7 +141,11 @@ impl<'n, 's> Render<'n, 's> {
             }
             TemplateNode::If { test, then, other } => {
                 // A missing name counts as false, because it may be an optional input.
-                let holds = self.value(test).is_ok_and(|value| is_truthy(&value));
+                let holds = match self.value(test) {
+                    Ok(value) => is_truthy(&value),
+                    Err(why) if self.scope.is_fault(&why) => return Err(why),
+                    Err(_) => false,
+                };
                 if let Some(judged) = &mut self.judged {
                     judged.push((node, holds));
                 }
@@ -158,12 +164,12 @@ impl<'n, 's> Render<'n, 's> {
     ) -> Result<(), Unresolved> {
         let list = match (self.value(over), other) {
             (Ok(list), _) => list,
-            (Err(_), Some(other)) => return self.nodes(other),
-            (Err(missing), None) => return Err(missing),
+            (Err(why), Some(other)) if !self.scope.is_fault(&why) => return self.nodes(other),
+            (Err(why), _) => return Err(why),
         };
         // A path, a loop and a matcher read such a text, too.
         let of_text = match list.as_ref() {
-            Value::String(text) if self.scope.reads_fences => {
+            Value::String(text) if self.scope.json.rule().reads_fences() => {
                 self.add_read(text.len());
                 self.scope.json_of(text)
             }
@@ -186,9 +192,10 @@ impl<'n, 's> Render<'n, 's> {
                 members.into_iter().map(|(key, value)| (Value::from(key), Cow::Owned(value))).collect()
             }
             Cow::Borrowed(Value::Null) | Cow::Owned(Value::Null) => Vec::new(),
+            scalar if let Some(broken) = self.scope.broken_list(over.name(), &scalar) => return Err(broken),
             scalar => {
                 let message = format!("`{}` is {} and no list to go through", over.name(), value_kind(&scalar));
-                return other.map_or(Err(Unresolved(message)), |other| self.nodes(other));
+                return other.map_or(Err(Unresolved::missing(message)), |other| self.nodes(other));
             }
         };
         if rounds.is_empty() {
@@ -234,6 +241,7 @@ impl<'n, 's> Render<'n, 's> {
     ) -> Result<(), Unresolved> {
         let item = match (self.value(value), other) {
             (Ok(item), _) if is_truthy(&item) => item,
+            (Err(why), _) if self.scope.is_fault(&why) => return Err(why),
             (_, Some(other)) => return self.nodes(other),
             (Ok(_), None) => return Ok(()),
             (Err(missing), None) => return Err(missing),
@@ -265,18 +273,25 @@ impl<'n, 's> Render<'n, 's> {
                 let key = match self.value(key)?.as_ref() {
                     Value::String(text) => text.clone(),
                     Value::Number(number) => number.to_string(),
-                    other => return Err(Unresolved(format!("`{}` is {} and no name", key.name(), value_kind(other)))),
+                    other => {
+                        return Err(Unresolved::missing(format!(
+                            "`{}` is {} and no name",
+                            key.name(),
+                            value_kind(other)
+                        )));
+                    }
                 };
                 self.add_read(key.len());
                 let object_name = object.name();
-                self.step_into(self.value(object)?, &key).map_err(|rest| absent(object_name, &key, rest.as_ref()))
+                self.step_into(self.value(object)?, &key)
+                    .map_err(|rest| self.scope.absent(object_name, &key, rest.as_ref()))
             }
         }
     }
 
     fn route(&self, route: &'n Route) -> Result<Cow<'s, Value>, Unresolved> {
         let frame = |at: usize| {
-            self.frames.get(at).ok_or_else(|| Unresolved(format!("`{}` is outside of its block", route.raw)))
+            self.frames.get(at).ok_or_else(|| Unresolved::missing(format!("`{}` is outside of its block", route.raw)))
         };
         let value = match route.base {
             Base::Root => {
@@ -303,10 +318,12 @@ impl<'n, 's> Render<'n, 's> {
     fn below<'v>(&self, mut value: Cow<'v, Value>, route: &Route) -> Result<Cow<'v, Value>, Unresolved> {
         for segment in &route.segments {
             value = self.step_into(value, segment).map_err(|rest| {
-                let Unresolved(message) = absent(&route.raw, segment, rest.as_ref());
-                Unresolved(format!(
-                    "{message}; inside of a block names begin at its item, and at the top with `@root.`"
-                ))
+                let absent = self.scope.absent(&route.raw, segment, rest.as_ref());
+                if self.scope.is_fault(&absent) {
+                    return absent;
+                }
+                let why = format!("{absent}; inside of a block names begin at its item, and at the top with `@root.`");
+                Unresolved { why, ..absent }
             })?;
         }
         Ok(value)
@@ -338,10 +355,10 @@ impl<'n, 's> Render<'n, 's> {
             let segment = rest.split('/').next().unwrap_or_default();
             judged = begin + segment.len();
             if segment.is_empty() {
-                return Err(Unresolved(format!("`{name}` is empty, and the address needs it")));
+                return Err(Unresolved::missing(format!("`{name}` is empty, and the address needs it")));
             }
             if matches!(segment, "." | "..") {
-                return Err(Unresolved(format!(
+                return Err(Unresolved::refused(format!(
                     "`{name}` would lead the address elsewhere: it makes a path segment `{segment}`"
                 )));
             }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::program::json_texts::JsonRule;
 use crate::program::reference::Secrets;
 
 struct Vault(AtomicU32);
@@ -25,7 +26,7 @@ impl Secrets for Vault {
 pub(super) fn render_with(text: &str, escape: ValueEscape, arguments: &Value, input: &Value) -> Result<String, String> {
     let vault = Vault(AtomicU32::new(0));
     let template = Template::compile(text, escape).unwrap_or_else(|fault| panic!("{text}: {fault:?}"));
-    template.render(&scope(arguments, input, &vault)).map_err(|unresolved| unresolved.0)
+    template.render(&scope(arguments, input, &vault)).map_err(|unresolved| unresolved.why)
 }
 
 fn scope<'a>(arguments: &'a Value, input: &'a Value, vault: &'a Vault) -> Scope<'a> {
@@ -39,7 +40,7 @@ fn scope<'a>(arguments: &'a Value, input: &'a Value, vault: &'a Vault) -> Scope<
         run_id,
         context: &[],
         extra,
-        reads_fences: false,
+        json: JsonRule::Plain.into(),
         secrets: Some(vault),
     }
 }
@@ -192,7 +193,7 @@ fn secrets_are_resolved_when_rendered_and_only_then() {
     assert_eq!(template.render(&scope).unwrap(), "Bearer s3cr&t \"q\"/+, orgconfig:api:x s3cr&t \"q\"/+.");
     assert_eq!(vault.0.load(Ordering::Relaxed), 2);
     let refused = template.render(&Scope { secrets: None, ..scope }).unwrap_err();
-    assert_eq!(refused.0, "the secret `api:x` may not be used here");
+    assert_eq!(refused.why, "the secret `api:x` may not be used here");
     assert!(!format!("{template:?}").contains("s3cr"));
 }
 

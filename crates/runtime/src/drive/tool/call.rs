@@ -13,6 +13,7 @@ use loopctl_engine::event::{Allowance, CallId, Tokens, ToolResult};
 use loopctl_engine::notice::Listener;
 use loopctl_engine::server_question::{AnsweredQuestion, ServerQuestion};
 use loopctl_lang::program::bind::run_input::LongLists;
+use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::program::reference::Scope;
 
 /// A call to be made.
@@ -31,8 +32,8 @@ pub struct ToolCall<'a> {
     pub lists: Option<&'a LongLists>,
     /// The run.
     pub run_id: &'a str,
-    /// Whether the run reads the JSON that is in a fence of a text.
-    pub reads_fences: bool,
+    /// How the run reads texts as JSON.
+    pub json: JsonRule,
     /// The moment, RFC 3339.
     pub now: &'a str,
     /// The run's model, for `llm` actions that name none.
@@ -64,7 +65,7 @@ impl<'a> ToolCall<'a> {
             run_id: self.run_id,
             context: &[],
             extra: &[],
-            reads_fences: self.reads_fences,
+            json: self.json.into(),
             secrets: Some(vault),
         }
     }

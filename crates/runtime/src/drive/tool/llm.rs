@@ -124,9 +124,9 @@ impl ToolRunner for LlmRunner {
 /// # Errors
 /// When the template lacks a value.
 fn question(tool: LlmTool<'_>, scope: &Scope<'_>) -> Result<Conversation, ToolFault> {
-    let scope = Scope { secrets: None, ..*scope };
+    let scope = Scope { secrets: None, json: scope.json.rule().into(), ..*scope };
     let mut question =
-        tool.template.render(&scope).map_err(|missing| fault("a value is missing or can't be used", missing.0))?;
+        tool.template.render(&scope).map_err(|missing| fault("a value is missing or can't be used", missing.why))?;
     if let Some(form) = tool.answer {
         question.push_str("\n\n");
         question.push_str(&form.instructions());

@@ -57,7 +57,7 @@ fn ready(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<MatcherCall, String>
             now: call.now,
             run_id: call.run_id,
             extra: &[],
-            reads_fences: call.reads_fences,
+            json: call.json.into(),
             secrets: None,
         },
     )

@@ -1,9 +1,12 @@
 //! Converts the output of a program or a server to a value; and faults with a text for the model and one for
 //! the operator.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::charset::{self, NoText};
+use crate::drive::broken_message;
 use loopctl_engine::event::ToolFault;
 use loopctl_lang::policy::json_text;
 use loopctl_lang::program::file_value;
@@ -26,7 +29,8 @@ pub(super) fn too_large() -> ToolFault {
 
 /// Converts bytes to a value: JSON when the type says so or when they are one object or array, with numbers as
 /// written; otherwise the text. JSON that is nested deeper than 128 levels stays a text. So does JSON with a
-/// duplicate key in an object, or one that is reserved, because its meaning is unclear; a line before the text names the key.
+/// duplicate key in an object, or one that is reserved, because its meaning is unclear; a line before the text names the key. Half of
+/// a character is read as U+FFFD.
 ///
 /// # Errors
 /// When they are neither JSON nor text: in no charset that is read, or with a zero byte.
@@ -51,7 +55,7 @@ pub(super) fn value(bytes: &[u8], content_type: Option<&str>) -> Result<Value, T
         }
     };
     let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
-    if let Some(error) = json_text::refusal(&text).filter(|_| is_read(&text, content_type)) {
+    if let Some(error) = json_text::refusal(&readable(&text)).filter(|_| is_read(&text, content_type)) {
         return Ok(Value::String(format!("[kept as text: {error}]\n{text}")));
     }
     if let Some(value) = read_json(&text, content_type) {
@@ -86,7 +90,16 @@ pub(super) fn exact_number(digits: &str, damaged: fn() -> String) -> Result<Valu
 
 /// The JSON of a text: when the type says so or when it is one object or array.
 pub(super) fn read_json(text: &str, content_type: Option<&str>) -> Option<Value> {
-    is_read(text, content_type).then(|| json_text::read(text).ok())?
+    is_read(text, content_type).then(|| json_text::read(&readable(text)).ok())?
+}
+
+/// JSON with U+FFFD in the place of each half of a character, as a server writes it that cut a text: what a message of MCP and an answer
+/// of a model are read by, too.
+pub(super) fn readable(json: &str) -> Cow<'_, str> {
+    match json.contains("\\ud") || json.contains("\\uD") {
+        true => Cow::Owned(broken_message::repaired(json.as_bytes())),
+        false => Cow::Borrowed(json),
+    }
 }
 
 fn is_read(text: &str, content_type: Option<&str>) -> bool {

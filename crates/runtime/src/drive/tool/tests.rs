@@ -11,6 +11,7 @@ use super::*;
 use crate::drive::retry::{NextAttempt, next_attempt};
 use loopctl_engine::event::{Allowance, CallId, MAY_HAVE_HAPPENED};
 use loopctl_lang::program::Builtin;
+use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::program::mcp::ToolOrigin;
 use loopctl_lang::program::reference::{Field, Secrets};
 use loopctl_lang::program::schema::Schema;
@@ -108,7 +109,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         run_input: &Value::Null,
         lists: None,
         run_id: "run",
-        reads_fences: true,
+        json: JsonRule::Whole,
         now: "2026-01-01T00:00:00Z",
         model: "m",
         deadline,

@@ -10,6 +10,7 @@ use super::*;
 use loopctl_engine::event::{Allowance, CallId};
 use loopctl_lang::compile::tool::declared;
 use loopctl_lang::language::{Action, ReactProperties};
+use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::syntax::shape::Unknown;
 
 fn compiled(action: &Value) -> Tool {
@@ -56,7 +57,7 @@ async fn run(world: &World, action: &Value, input: Value) -> ToolResult {
         run_input: &run_input,
         lists: None,
         run_id: "run",
-        reads_fences: true,
+        json: JsonRule::Whole,
         now: "2026-01-01T00:00:00Z",
         model: "m",
         deadline: Duration::from_secs(20),

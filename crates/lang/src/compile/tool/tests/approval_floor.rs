@@ -7,6 +7,7 @@ use crate::diagnostic::codes;
 use crate::language::approval::OnExpiry;
 use crate::program::approval::{ApprovalNeed, ApprovalPolicy, CallRules};
 use crate::program::condition::OrderRules;
+use crate::program::json_texts::JsonRule;
 
 fn policy(action: Value, mut declaration: Value) -> ApprovalPolicy {
     declaration["name"] = json!("t");
@@ -14,7 +15,7 @@ fn policy(action: Value, mut declaration: Value) -> ApprovalPolicy {
 }
 
 /// What the conditions of a new run are judged by.
-const RULES: CallRules<'static> = CallRules { reads_fences: true, order: OrderRules::PRESENT, now: "" };
+const RULES: CallRules<'static> = CallRules { json: JsonRule::Whole, order: OrderRules::PRESENT, now: "" };
 
 #[test]
 fn of_two_settings_the_stricter_one_counts_wherever_it_is() {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{action, assert_reported, http, http_tool, reported};
 use crate::program::Body;
+use crate::program::json_texts::JsonRule;
 use crate::program::reference::Scope;
 
 #[test]
@@ -109,7 +110,7 @@ fn a_body_is_escaped_for_its_content_type() {
             run_id: "",
             context: &[],
             extra: &[],
-            reads_fences: false,
+            json: JsonRule::Plain.into(),
             secrets: None,
         };
         match http_tool(fields).kind.body.unwrap() {
@@ -149,7 +150,7 @@ fn hostile_arguments_stay_what_they_are_on_the_way_to_the_wire() {
             run_id: "",
             context: &[],
             extra: &[],
-            reads_fences: false,
+            json: JsonRule::Plain.into(),
             secrets: None,
         };
         let tool = http_tool(json!({"url": "https://h/a/{{x}}", "http_method": "POST", "headers": {"X-A": "{{x}}"}, "query": {"q": "@x"}, "body": {"b": "{{x}}"}})).kind;

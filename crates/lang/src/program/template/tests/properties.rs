@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::*;
 use super::{render, render_with};
+use crate::program::json_texts::JsonRule;
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
@@ -56,7 +57,7 @@ proptest! {
         theirs.set_strict_mode(true);
         theirs.register_escape_fn(handlebars::no_escape);
         let Ok(template) = Template::compile(&text, ValueEscape::Plain) else { return Ok(()) };
-        let scope = Scope { arguments: &data, input: &Value::Null, lists: None, files: None, now: "", run_id: "", context: &[], extra: &[], reads_fences: false, secrets: None };
+        let scope = Scope { arguments: &data, input: &Value::Null, lists: None, files: None, now: "", run_id: "", context: &[], extra: &[], json: JsonRule::Plain.into(), secrets: None };
         let (Ok(ours), Ok(theirs)) = (template.render(&scope), theirs.render_template(&text, &data)) else { return Ok(()) };
         // The library prints lists and objects in another way.
         if !ours.contains(['[', '{']) && !theirs.contains("[object]") {
@@ -78,8 +79,8 @@ proptest! {
         library.register_escape_fn(handlebars::no_escape);
         let theirs = library.render_template(&text, &data).map_err(|error| TestCaseError::fail(format!("{text:?}: {error}")))?;
         let template = Template::compile(&text, ValueEscape::Plain).map_err(|fault| TestCaseError::fail(format!("{text:?}: {fault:?}")))?;
-        let scope = Scope { arguments: &data, input: &Value::Null, lists: None, files: None, now: "", run_id: "", context: &[], extra: &[], reads_fences: false, secrets: None };
-        let ours = template.render(&scope).map_err(|Unresolved(message)| TestCaseError::fail(format!("{text:?}: {message}")))?;
+        let scope = Scope { arguments: &data, input: &Value::Null, lists: None, files: None, now: "", run_id: "", context: &[], extra: &[], json: JsonRule::Plain.into(), secrets: None };
+        let ours = template.render(&scope).map_err(|unresolved| TestCaseError::fail(format!("{text:?}: {unresolved}")))?;
         prop_assert_eq!(ours, theirs, "{:?}", text);
         let mut last = 0;
         for variable in template.variables() {

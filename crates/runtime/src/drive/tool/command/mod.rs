@@ -109,7 +109,7 @@ fn prepare(tool: &CommandTool, allow: &Allow, root: &Path, scope: &Scope<'_>) ->
     let action = &tool.action;
     let program = locate(&action.program, &allow.commands, root)?;
     // Every user of the machine can see arguments: they contain no secrets.
-    let open = Scope { secrets: None, ..*scope };
+    let open = Scope { secrets: None, json: scope.json.rule().into(), ..*scope };
     let mut args = Vec::with_capacity(tool.args.len());
     for template in &tool.args {
         let text = template.render(&open).map_err(missing)?;
@@ -128,7 +128,7 @@ fn prepare(tool: &CommandTool, allow: &Allow, root: &Path, scope: &Scope<'_>) ->
 }
 
 fn missing(missing: Unresolved) -> ToolFault {
-    fault("a value is missing or can't be used", missing.0)
+    fault("a value is missing or can't be used", missing.why)
 }
 
 /// The file of a program that the project allows. A name with a slash is a path relative to the project's

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
+use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::program::template::ValueEscape;
 
 const SECRET: &str = "hunter22-and-more";
@@ -41,7 +42,7 @@ fn prepared(args: &[&str], env: &[(&str, &str)], stdin: Option<&str>) -> Result<
         run_id: "r",
         context: &[],
         extra: &[],
-        reads_fences: false,
+        json: JsonRule::Plain.into(),
         secrets: Some(&vault),
     };
     prepare(&tool, &allow, root.path(), &scope)

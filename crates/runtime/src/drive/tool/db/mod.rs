@@ -242,7 +242,7 @@ fn query(tool: &DbTool, schema: &Value, call: &ToolCall<'_>, scope: &Scope<'_>) 
     let mut params = Vec::with_capacity(tool.params.len());
     for field in &tool.params {
         let value = field.resolve_entry(scope);
-        let value = value.map_err(|missing| fault("a value is missing or can't be used", missing.0))?;
+        let value = value.map_err(|missing| fault("a value is missing or can't be used", missing.why))?;
         params.push(value.unwrap_or_default());
     }
     let optional = schema

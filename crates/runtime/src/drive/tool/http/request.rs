@@ -128,7 +128,7 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
 }
 
 fn missing(missing: Unresolved) -> ToolFault {
-    fault("a value is missing or can't be used", missing.0)
+    fault("a value is missing or can't be used", missing.why)
 }
 
 /// Parses a rendered address. Parts that a parser would silently remove or fold (control characters, spaces

@@ -27,7 +27,7 @@ const REPORTED_HEADERS: &[&str] =
 /// What of the answers of an action counts as success, and what of the others the model reads.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AnswerPolicy<'a> {
-    /// The statuses that count as success; the default is 200 to 299 without 206.
+    /// The statuses that count as success; the default is 200 to 299 without 206, and without what says that it is a part.
     pub(super) ok_status: Option<&'a [u16]>,
     /// Whether the model reads the body of every other answer.
     pub(super) error_body: bool,
@@ -45,8 +45,10 @@ pub(super) async fn read(response: Response, method: &Method, policy: AnswerPoli
     if *method == Method::HEAD {
         return Ok(json!({ "status": status, "headers": reported(response.headers()) }));
     }
-    if status == PARTIAL && policy.ok_status.is_none() {
-        return Err(partial(response.headers()).into());
+    let range = text(response.headers(), CONTENT_RANGE.as_str());
+    let is_part = status == PARTIAL || range.as_deref().is_some_and(is_part);
+    if is_part && policy.ok_status.is_none() {
+        return Err(partial(status, range).into());
     }
     if let Some(encoding) = encoding(response.headers()) {
         return Err(fault("compressed answer, not asked for", format!("content-encoding: {encoding}")).into());
@@ -63,11 +65,23 @@ pub(super) async fn read(response: Response, method: &Method, policy: AnswerPoli
 }
 
 /// The fault of an answer that is a part of what was asked for.
-fn partial(headers: &HeaderMap) -> ToolFault {
-    let range =
-        text(headers, CONTENT_RANGE.as_str()).map(|range| format!("content-range: {range}\n")).unwrap_or_default();
-    let detail = format!("{range}an action whose `ok_status` has {PARTIAL} takes it as the answer");
-    fault(format!("http {PARTIAL}: a part of the answer"), detail)
+fn partial(status: u16, range: Option<String>) -> ToolFault {
+    let range = range.map(|range| format!("content-range: {range}\n")).unwrap_or_default();
+    let detail = format!("{range}an action whose `ok_status` has {status} takes it as the answer");
+    fault(format!("http {status}: a part of the answer"), detail)
+}
+
+/// Whether a `Content-Range` counts more than the answer has: `bytes 0-99/1000`, also without a unit, as some servers write it. Of
+/// `0-24/*` nobody knows.
+fn is_part(range: &str) -> bool {
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let read = || {
+        let (range, all) = range.rsplit(' ').next()?.split_once('/')?;
+        let (first, last) = range.split_once('-')?;
+        let held = number(last)?.checked_sub(number(first)?)?.checked_add(1)?;
+        Some(number(all)? > held)
+    };
+    read().unwrap_or(false)
 }
 
 /// An error answer: its status for the model, its beginning for the operator. The model reads the body, too, where it is

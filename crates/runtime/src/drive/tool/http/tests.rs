@@ -74,6 +74,20 @@ async fn a_part_of_an_answer_is_no_success_unless_the_document_names_its_status(
     assert!(fault.class.starts_with("http 206"), "{fault:?}");
     let named = http(true).perform(request(Method::GET, &part().url("/")), success(&[206]), &progress()).await;
     assert_eq!(named.map_err(|raw| raw.fault), Ok(json!([1, 2])));
+    let with_range = |range: &str| {
+        let headers = format!("content-type: application/json\r\ncontent-range: {range}\r\n");
+        TestServer::saying(answer(200, &headers, "[1,2]"))
+    };
+    for range in ["items 0-1/50", "0-1/3", "bytes 10-14/15"] {
+        let fault = get(&with_range(range).url("/")).await.unwrap_err();
+        assert!(fault.class.starts_with("http 200: a part") && fault.detail.contains(range), "{range}: {fault:?}");
+    }
+    let url = with_range("0-1/3").url("/");
+    let named = http(true).perform(request(Method::GET, &url), success(&[200]), &progress()).await;
+    assert_eq!(named.map_err(|raw| raw.fault), Ok(json!([1, 2])));
+    for whole in ["0-1/*", "bytes 0-4/5", "*/50", "items", "1-0/5"] {
+        assert_eq!(get(&with_range(whole).url("/")).await, Ok(json!([1, 2])), "{whole}");
+    }
 }
 
 #[tokio::test]
@@ -88,6 +102,9 @@ async fn a_body_is_json_text_or_a_failure() {
         (json_type, "broken", json!("broken")),
         ("", "\u{feff}{\"a\":1}", json!({"a": 1})),
         ("", "", json!({"status": 200})),
+        ("", r#"{"a":"cut \ud83d","b":"\ud83d\ude00"}"#, json!({"a": "cut \u{fffd}", "b": "\u{1f600}"})),
+        (json_type, r#""\udc00""#, json!("\u{fffd}")),
+        ("", r#"{"a":"\ud83d","#, json!(r#"{"a":"\ud83d","#)),
     ];
     for (headers, body, expected) in cases {
         let server = TestServer::saying(answer(200, headers, body));

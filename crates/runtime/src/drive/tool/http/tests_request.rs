@@ -14,6 +14,7 @@ use loopctl_lang::language::action::HttpAction;
 use loopctl_lang::language::action::ValueStyle;
 use loopctl_lang::program::Body;
 use loopctl_lang::program::HttpTool;
+use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::program::reference::Field;
 use loopctl_lang::program::reference::Scope;
 use loopctl_lang::program::template::{Template, ValueEscape};
@@ -43,7 +44,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         run_input: &Value::Null,
         lists: None,
         run_id: "run/7",
-        reads_fences: true,
+        json: JsonRule::Whole,
         now: "2026-01-01T00:00:00Z",
         model: "m",
         deadline: Duration::from_secs(1),
@@ -62,7 +63,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         run_id: call.run_id,
         context: &[],
         extra: &[],
-        reads_fences: false,
+        json: JsonRule::Plain.into(),
         secrets: None,
     };
     build(tool, &call, &scope)

@@ -59,7 +59,7 @@ impl MailRunner {
     #[cfg(feature = "email")]
     async fn send(&self, mail: &MailTool, call: &ToolCall<'_>) -> Result<Value, RawFault> {
         let login =
-            self.login(mail, call).map_err(|missing| fault("a value is missing or can't be used", missing.0))?;
+            self.login(mail, call).map_err(|missing| fault("a value is missing or can't be used", missing.why))?;
         let text = call.input.get("text").and_then(Value::as_str).unwrap_or_default();
         let message = message::of(mail, text, &call.key()).map_err(|why| fault("not sent", why))?;
         let stream = stream::connect(&self.egress, &mail.smtp).await?;

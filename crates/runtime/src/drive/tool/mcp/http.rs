@@ -199,7 +199,7 @@ impl HttpPeer {
         let mut headers = HeaderMap::new();
         for (name, text) in &self.headers {
             let text = text.render(&super::no_values(&*self.vault));
-            let text = text.map_err(|why| fault("a value is missing or can't be used", why.0))?;
+            let text = text.map_err(|why| fault("a value is missing or can't be used", why.why))?;
             let value = HeaderValue::from_str(&text);
             let value = value.map_err(|_| fault("header not allowed", format!("the value of `{name}`")))?;
             headers.insert(name.clone(), sensitive(value));

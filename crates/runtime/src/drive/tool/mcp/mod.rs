@@ -44,6 +44,7 @@ use loopctl_engine::server_question::AskingServer;
 use loopctl_lang::language::Project;
 use loopctl_lang::language::mcp::{McpServer, OnDrift};
 use loopctl_lang::program::Tool;
+use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::program::mcp::ServedTool;
 use loopctl_lang::program::reference::{Scope, Secrets};
 
@@ -109,7 +110,7 @@ pub(super) fn no_values(secrets: &dyn Secrets) -> Scope<'_> {
         run_id: "",
         context: &[],
         extra: &[],
-        reads_fences: false,
+        json: JsonRule::Plain.into(),
         secrets: Some(secrets),
     }
 }

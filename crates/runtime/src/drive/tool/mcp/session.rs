@@ -99,7 +99,7 @@ impl McpReach {
         let secrets: &dyn Secrets = &*self.vault;
         let scope = no_values(secrets);
         let rendered = |(name, text): (String, loopctl_lang::program::template::Template)| {
-            let text = text.render(&scope).map_err(|why| McpFault::NotStarted(why.0))?;
+            let text = text.render(&scope).map_err(|why| McpFault::NotStarted(why.why))?;
             Ok((name, text))
         };
         texts.into_iter().map(rendered).collect()

@@ -79,6 +79,7 @@ fn decimal(text: &str) -> Result<Value, String> {
 
 /// JSON with its digits as they are written.
 fn json(text: &str) -> Result<Value, String> {
+    let text = &*output::readable(text);
     let value: Value = json_text::read(text).map_err(|error| format!("is JSON that can't be read: {error}"))?;
     output::unclear_json(text, &value).map_or(Ok(value), Err)
 }

@@ -1,0 +1,199 @@
+//! Texts that are JSON: what paths, loops, matchers, blocks and conditions read of them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::scope::shorten;
+use crate::policy::json_text;
+use crate::program::file_value::{key_twice, key_twice_in, reserved_key};
+
+/// What begins and ends a fence.
+const FENCE: &str = "```";
+/// A shorter text is parsed each time, in bytes.
+const MIN_KEPT_BYTES: usize = 256;
+/// The most texts that are kept parsed, and the most bytes of them.
+const MAX_KEPT_TEXTS: usize = 64;
+const MAX_KEPT_BYTES: usize = 16 << 20;
+
+/// What a run reads of a text that should be JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JsonRule {
+    /// A text that is JSON, and of a key that is twice the last value.
+    Plain,
+    /// The same, or what is in its only fence, as a model writes it; nothing of a text that has a key twice.
+    Fenced,
+    /// The same, and a text that begins as JSON does and can't be read has no missing values: what asks for one fails.
+    Whole,
+}
+
+/// Reads texts as JSON by a rule, the long ones that its scope holds once.
+#[derive(Debug)]
+pub struct JsonTexts {
+    rule: JsonRule,
+    kept: RefCell<Vec<KeptText>>,
+}
+
+/// A text that was parsed. It outlives its reader: its address means no other text.
+#[derive(Debug)]
+struct KeptText {
+    at: usize,
+    bytes: usize,
+    json: Rc<TextJson>,
+}
+
+/// The objects or lists that a text is the JSON of, or has in its fence.
+#[derive(Debug, Default)]
+pub(super) struct TextJson {
+    pub fenced: Option<Value>,
+    pub plain: Option<Value>,
+}
+
+impl From<JsonRule> for JsonTexts {
+    fn from(rule: JsonRule) -> Self {
+        Self { rule, kept: RefCell::default() }
+    }
+}
+
+impl JsonTexts {
+    /// The rule.
+    pub fn rule(&self) -> JsonRule {
+        self.rule
+    }
+
+    /// What a text holds.
+    pub(super) fn of(&self, text: &str) -> TextJson {
+        TextJson { fenced: self.fenced(text), plain: self.plain(text) }
+    }
+
+    /// The object or list that is in the only fence of a text that has one.
+    pub(super) fn fenced(&self, text: &str) -> Option<Value> {
+        if self.rule.reads_fences() { fenced(text) } else { None }
+    }
+
+    /// The object or list that a text is the JSON of.
+    pub(super) fn plain(&self, text: &str) -> Option<Value> {
+        json_in(text, self.rule.reads_fences())
+    }
+
+    /// The same of a text that lives as long as the scope of this reader does.
+    pub(super) fn of_kept(&self, text: &str) -> Rc<TextJson> {
+        let (at, bytes) = (text.as_ptr().addr(), text.len());
+        let known = |kept: &[KeptText]| {
+            let same = kept.iter().find(|kept| kept.at == at && kept.bytes == bytes);
+            same.map(|same| Rc::clone(&same.json))
+        };
+        if let Some(json) = known(&self.kept.borrow()) {
+            return json;
+        }
+        let json = Rc::new(self.of(text));
+        let mut kept = self.kept.borrow_mut();
+        let before: usize = kept.iter().map(|kept| kept.bytes).sum();
+        if bytes >= MIN_KEPT_BYTES && kept.len() < MAX_KEPT_TEXTS && before.saturating_add(bytes) <= MAX_KEPT_BYTES {
+            kept.push(KeptText { at, bytes, json: Rc::clone(&json) });
+        }
+        json
+    }
+
+    /// Why a text that begins as JSON does, or has a fence that does, can't be read; none of a text that is no JSON, and of one that
+    /// can be read.
+    pub(super) fn why_broken(&self, text: &str) -> Option<String> {
+        let begins = begins_json(text);
+        let fences = if self.rule.reads_fences() { json_fences(text) } else { Vec::new() };
+        let is_meant = match self.rule {
+            JsonRule::Plain => begins,
+            JsonRule::Fenced => begins || text.contains(FENCE),
+            JsonRule::Whole => begins || !fences.is_empty(),
+        };
+        if !is_meant || self.of(text).value().is_some() {
+            return None;
+        }
+        if let Some(key) = twice_in(text) {
+            return Some(format!("it has the key `{}` twice in one object", shorten(&key)));
+        }
+        let why = |text: &str| json_text::read::<serde::de::IgnoredAny>(text.trim_start()).err();
+        Some(match fences.as_slice() {
+            [] => why(text).map_or_else(|| "it has a key that no value may have".to_owned(), |why| why.to_string()),
+            [fence] => why(fence).map_or_else(
+                || "its fence holds no JSON that can be read".to_owned(),
+                |why| format!("in its fence, {why}"),
+            ),
+            _ => "it has several fences with JSON".to_owned(),
+        })
+    }
+}
+
+impl JsonRule {
+    /// Whether the JSON in a fence of a text is read, and one with a key twice is not.
+    pub fn reads_fences(self) -> bool {
+        self != Self::Plain
+    }
+
+    /// Whether JSON that can't be read is a fault wherever a part of it is asked for.
+    pub fn is_whole(self) -> bool {
+        self == Self::Whole
+    }
+}
+
+impl TextJson {
+    /// The text as a whole comes first.
+    pub fn into_value(self) -> Option<Value> {
+        self.plain.or(self.fenced)
+    }
+
+    /// The same value, where it stays.
+    pub fn value(&self) -> Option<&Value> {
+        self.plain.as_ref().or(self.fenced.as_ref())
+    }
+}
+
+/// Whether a text begins as an object or a list does.
+fn begins_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+}
+
+/// The object or list that a text is the JSON of. `is_strict`: none where a key is twice in an object, because one of its two values
+/// would be lost.
+fn json_in(text: &str, is_strict: bool) -> Option<Value> {
+    let text = Some(text.trim_start()).filter(|text| begins_json(text))?;
+    let value = json_text::read::<Value>(text).ok()?;
+    (!is_strict || key_twice(text, &value).is_none() && reserved_key(text).is_none()).then_some(value)
+}
+
+/// The key that is twice in the JSON of a text, or in that in its fence.
+pub(super) fn twice_in(text: &str) -> Option<String> {
+    let inner = match text.contains(FENCE) {
+        true => text.split(FENCE).nth(1)?.trim_start_matches(|c: char| c.is_alphabetic()),
+        false => text,
+    };
+    let inner = Some(inner.trim()).filter(|inner| begins_json(inner))?;
+    key_twice_in(inner)
+}
+
+/// The object or list that is in a fence of a text, with words around it or without; none where several do, because it
+/// is not clear then which one is meant.
+fn fenced(text: &str) -> Option<Value> {
+    let mut found = json_fences(text).into_iter().filter_map(|inner| json_in(&inner, true));
+    let only = found.next()?;
+    found.next().is_none().then_some(only)
+}
+
+/// What is in the fences of a text that begin as JSON does.
+fn json_fences(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if !text.contains(FENCE) {
+        return found;
+    }
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(language) = line.trim().strip_prefix(FENCE) else { continue };
+        let of_fence: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != FENCE).collect();
+        let is_json = language.is_empty() || language.trim().eq_ignore_ascii_case("json");
+        found.extend(Some(of_fence.join("\n")).filter(|inner| is_json && begins_json(inner)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;
