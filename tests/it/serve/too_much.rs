@@ -25,6 +25,15 @@ fn flood(server: &Serving, bytes: &[u8]) -> Vec<u8> {
     })
 }
 
+/// A body in chunks, which is not ended.
+fn in_chunks(post: &str, body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{post}transfer-encoding: chunked\r\n\r\n").into_bytes();
+    for piece in body.chunks(60_000) {
+        bytes.extend(format!("{:x}\r\n", piece.len()).bytes().chain(piece.iter().copied()).chain(*b"\r\n"));
+    }
+    bytes
+}
+
 /// The ten cases: what they are called, what is sent, and the answers that are right. The last one sends so
 /// many requests in one go.
 fn cases(server: &Serving, many: usize) -> Vec<(&'static str, Vec<u8>, &'static [u16])> {
@@ -32,10 +41,7 @@ fn cases(server: &Serving, many: usize) -> Vec<(&'static str, Vec<u8>, &'static 
     let post = format!("POST /check HTTP/1.1\r\n{host}content-type: application/json\r\n");
     let over = vec![b' '; LIMIT + 1];
     let sized = format!("{post}content-length: {}\r\n\r\n", over.len());
-    let mut chunked = format!("{post}transfer-encoding: chunked\r\n\r\n").into_bytes();
-    for piece in over.chunks(60_000) {
-        chunked.extend(format!("{:x}\r\n", piece.len()).bytes().chain(piece.iter().copied()).chain(*b"\r\n"));
-    }
+    let chunked = in_chunks(&post, &over);
     let promised = format!("{post}content-length: 1000000000000\r\n\r\n");
     let headers: String = (0..101).map(|n| format!("x-{n}: 1\r\n")).collect();
     let mut gzip = format!("{post}content-encoding: gzip\r\ncontent-length: 500000\r\n\r\n").into_bytes();
@@ -64,6 +70,12 @@ fn cost(many: usize) {
     // What is made once: the description, the routes, the first answers of each kind.
     assert_eq!(server.get("/openapi.json").status, 200);
     assert_eq!(server.send("POST", "/check", &[], &vec![b' '; LIMIT]).status, 200);
+    let post = format!(
+        "POST /check HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n",
+        server.address
+    );
+    let whole = [in_chunks(&post, &vec![b' '; LIMIT]).as_slice(), b"0\r\n\r\n"].concat();
+    assert_eq!(parse(&flood(&server, &whole)).map(|reply| reply.status), Some(200));
     assert_eq!(flood(&server, b"GET / HTTP/1.0\r\n\r\n").first(), Some(&b'H'));
     for (name, bytes, right) in cases(&server, many) {
         let before = server.memory();
