@@ -9,6 +9,7 @@ mod bulk;
 mod cancel;
 mod check;
 mod document;
+mod endpoint;
 mod events;
 mod execute;
 mod health;
@@ -39,8 +40,9 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::MethodRouter;
 
+use self::endpoint::{deleted, posted, read};
 use super::app::App;
 use super::middleware;
 use super::problem::ProblemDetails;
@@ -92,41 +94,41 @@ pub fn router(app: &Arc<App>) -> Router {
         route.route_layer(from_fn_with_state((Arc::clone(app), scopes), middleware::admitted))
     };
     Router::new()
-        .route("/agents/execute", guarded(START_SCOPES, post(execute::execute)))
-        .route("/agents", guarded(&[TokenScope::Read], get(agents::agents)))
-        .route("/usage", guarded(&[TokenScope::Read], get(usage::usage)))
-        .route("/agents/{id}/status", guarded(&[TokenScope::Read], get(status::status)))
-        .route("/agents/{id}/trace", guarded(&[TokenScope::Read], get(trace::trace)))
-        .route("/agents/{id}/document", guarded(DOCUMENT_SCOPES, get(document::document)))
-        .route("/agents/{id}/outline", guarded(&[TokenScope::Read], get(outline::outline)))
-        .route("/agents/{id}/events", guarded(&[TokenScope::Read], get(events::events)))
-        .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], post(resume::resume)))
+        .route("/agents/execute", guarded(START_SCOPES, posted(execute::execute)))
+        .route("/agents", guarded(&[TokenScope::Read], read(agents::agents)))
+        .route("/usage", guarded(&[TokenScope::Read], read(usage::usage)))
+        .route("/agents/{id}/status", guarded(&[TokenScope::Read], read(status::status)))
+        .route("/agents/{id}/trace", guarded(&[TokenScope::Read], read(trace::trace)))
+        .route("/agents/{id}/document", guarded(DOCUMENT_SCOPES, read(document::document)))
+        .route("/agents/{id}/outline", guarded(&[TokenScope::Read], read(outline::outline)))
+        .route("/agents/{id}/events", guarded(&[TokenScope::Read], read(events::events)))
+        .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], posted(resume::resume)))
         // Its token is its own credential.
-        .route("/agents/{id}/answer", get(answer_page::shown).post(answer::answer))
-        .route("/agents/{id}/rerun", guarded(START_SCOPES, post(rerun::rerun)))
-        .route("/agents/bulk", guarded(BULK_SCOPES, post(bulk::bulk)))
-        .route("/agents/release", guarded(&[TokenScope::Decide], post(release::release)))
-        .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], post(retry::retry)))
-        .route("/agents/{id}", guarded(CANCEL_SCOPES, delete(cancel::cancel)))
-        .route("/workflows/{name}/execute", guarded(&[TokenScope::Run], post(workflow::execute)))
-        .route("/runs/{run}/status", guarded(&[TokenScope::Read], get(workflow::status)))
-        .route("/approvals/{run}", guarded(&[TokenScope::Decide], post(approvals::approvals)))
-        .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], post(step_decision::approval)))
-        .route("/forms/{run}/{at}/submit", guarded(&[TokenScope::Decide], post(step_decision::form)))
+        .route("/agents/{id}/answer", read(answer_page::shown).merge(posted(answer::answer)))
+        .route("/agents/{id}/rerun", guarded(START_SCOPES, posted(rerun::rerun)))
+        .route("/agents/bulk", guarded(BULK_SCOPES, posted(bulk::bulk)))
+        .route("/agents/release", guarded(&[TokenScope::Decide], posted(release::release)))
+        .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], posted(retry::retry)))
+        .route("/agents/{id}", guarded(CANCEL_SCOPES, deleted(cancel::cancel)))
+        .route("/workflows/{name}/execute", guarded(&[TokenScope::Run], posted(workflow::execute)))
+        .route("/runs/{run}/status", guarded(&[TokenScope::Read], read(workflow::status)))
+        .route("/approvals/{run}", guarded(&[TokenScope::Decide], posted(approvals::approvals)))
+        .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], posted(step_decision::approval)))
+        .route("/forms/{run}/{at}/submit", guarded(&[TokenScope::Decide], posted(step_decision::form)))
         // The signature is its credential.
-        .route("/hooks/{name}", post(hook::delivered))
-        .route("/events", guarded(&[TokenScope::Event], post(outside_event::event)))
-        .route("/mcp", guarded(START_SCOPES, post(mcp::message)))
-        .route("/loops", guarded(&[TokenScope::Read], get(loops::loops)))
-        .route("/workers", guarded(STORE_SCOPES, get(workers::workers)))
-        .route("/loops/{name}/disable", guarded(&[TokenScope::Admin], post(switch::disable)))
-        .route("/loops/{name}/enable", guarded(&[TokenScope::Admin], post(switch::enable)))
-        .route("/audit", guarded(&[TokenScope::Read], get(audit::audit)))
-        .route("/check", guarded(&[TokenScope::Read], post(check::check)))
-        .route("/metrics", guarded(STORE_SCOPES, get(metrics::metrics)))
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
-        .route("/openapi.json", get(openapi::openapi))
+        .route("/hooks/{name}", posted(hook::delivered))
+        .route("/events", guarded(&[TokenScope::Event], posted(outside_event::event)))
+        .route("/mcp", guarded(START_SCOPES, posted(mcp::message)))
+        .route("/loops", guarded(&[TokenScope::Read], read(loops::loops)))
+        .route("/workers", guarded(STORE_SCOPES, read(workers::workers)))
+        .route("/loops/{name}/disable", guarded(&[TokenScope::Admin], posted(switch::disable)))
+        .route("/loops/{name}/enable", guarded(&[TokenScope::Admin], posted(switch::enable)))
+        .route("/audit", guarded(&[TokenScope::Read], read(audit::audit)))
+        .route("/check", guarded(&[TokenScope::Read], posted(check::check)))
+        .route("/metrics", guarded(STORE_SCOPES, read(metrics::metrics)))
+        .route("/healthz", read(health::alive))
+        .route("/readyz", read(health::ready))
+        .route("/openapi.json", read(openapi::openapi))
         .merge(page::routes())
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
