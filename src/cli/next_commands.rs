@@ -150,7 +150,7 @@ impl NextCommands {
     pub fn again(&self, result: &RunResult) -> Vec<(String, String)> {
         let mut ways = Vec::new();
         match (result.status, result.termination) {
-            (Status::Failed, Some(Termination::ModelError))
+            (Status::Failed, Some(Termination::ModelError | Termination::SpendingLimit))
                 if result.error.as_ref().is_some_and(|error| error.retryable) =>
             {
                 ways.push(("retry".to_owned(), self.command("retry", "")));
@@ -212,7 +212,9 @@ impl NextCommands {
                 calls.iter().flat_map(|call| self.of_call(kind, call, several)).collect()
             }
             Termination::ModelError => vec![("resume".to_owned(), resume(""))],
-            Termination::Waiting | Termination::WaitingEvent => vec![("continue".to_owned(), resume(""))],
+            Termination::Waiting | Termination::WaitingEvent | Termination::SpendingLimit => {
+                vec![("continue".to_owned(), resume(""))]
+            }
             _ => vec![("answer".to_owned(), resume("--answer \"...\""))],
         }
     }
@@ -282,6 +284,7 @@ fn remedy(why: Termination, is_of_workflow: bool) -> Option<&'static str> {
         Termination::Timeout => "more `timeout_ms`, or `\"on_limit\": \"answer\"` to answer with what is known",
         Termination::Context => "`history`, or a smaller `max_observation_chars`",
         Termination::Budget => "more `budget`, or `\"on_limit\": \"answer\"` to answer with what is known",
+        Termination::SpendingLimit => "a higher amount in the `limits` of the project, or a later retry",
         Termination::Stuck => "`on_stuck` with `retry_with_hint` or `escalate`, or a tool that gives what is missing",
         _ => return None,
     })

@@ -280,6 +280,7 @@ mod tests {
             calls: vec![id],
             forced: None,
             steps: Vec::new(),
+            until_ms: None,
             asks: None,
         };
         let turn = Turn { iteration: 2, thought: "pay".to_owned(), calls: vec![call], ..Turn::default() };
@@ -313,6 +314,7 @@ mod tests {
             calls: Vec::new(),
             forced: None,
             steps: Vec::new(),
+            until_ms: None,
             asks: None,
         };
         let state = in_phase(Phase::Paused { pause: Box::new(pause), turn: None });

@@ -92,6 +92,7 @@ fn retry() -> Resume {
 
 /// A run that waits for a human is decided about, one by one.
 fn may_be_retried(run: &RunSummary) -> bool {
-    let is_away = run.status == Status::Paused && run.termination == Some(Termination::ModelError);
+    let is_away = run.status == Status::Paused
+        && matches!(run.termination, Some(Termination::ModelError | Termination::SpendingLimit));
     is_away || run.status == Status::Failed
 }

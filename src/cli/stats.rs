@@ -11,8 +11,9 @@ use super::run_filter::RunBoundsArgs;
 use super::store::StoreArgs;
 use super::surface::Surface;
 use super::table_column::{TableColumn, rows};
-use crate::drive::run_stats::{MAX_STATS_RUNS, RecordedJournals, StatsQuery, run_stats};
-use crate::engine::run_stats::{ModelFigures, RunFigures, RunGroup, RunStats, StatsKey, ToolFigures};
+use crate::drive::clock;
+use crate::drive::run_stats::{MAX_STATS_RUNS, RecordedJournals, StatsQuery, limit_uses, run_stats};
+use crate::engine::run_stats::{LimitUse, ModelFigures, RunFigures, RunGroup, RunStats, StatsKey, ToolFigures};
 use crate::journal::RunFilter;
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Look, Tone, escape, html};
@@ -101,7 +102,8 @@ impl StatsCommand {
             most_events: usize::MAX,
         };
         let mut reader = RecordedJournals::new(recorded_run::reader(journal.clone()), place.project.clone());
-        let report = run_stats(&*journal, &mut reader, &query).await?;
+        let mut report = run_stats(&*journal, &mut reader, &query).await?;
+        report.limits = limit_uses(&*journal, clock::wall_ms(), query.filter.org.as_deref()).await?;
         let report = match self.by {
             Some(by) => report.only(by.into()),
             None => report,
@@ -137,6 +139,10 @@ fn text(look: &Look, report: &RunStats) -> String {
     if !report.tools.is_empty() {
         shown.push('\n');
         shown.push_str(&of_tools(look, &report.tools));
+    }
+    if !report.limits.is_empty() {
+        shown.push('\n');
+        shown.push_str(&of_limits(look, &report.limits));
     }
     let mut remarks = html::run_remarks(report);
     if report.left_out.journals > 0 {
@@ -272,6 +278,25 @@ fn of_tools(look: &Look, tools: &[ToolFigures]) -> String {
             number("RETRIES", &|tool| tool.retries),
             TableColumn::number("P50", texts(&|tool| tool.p50_ms.map(duration).unwrap_or_default())),
             TableColumn::number("P95", texts(&|tool| tool.p95_ms.map(duration).unwrap_or_default())),
+        ],
+    )
+}
+
+fn of_limits(look: &Look, limits: &[LimitUse]) -> String {
+    let texts = |of: &dyn Fn(&LimitUse) -> String| limits.iter().map(of).collect::<Vec<_>>();
+    let of_most = |used: String, most: Option<String>| most.map_or(used.clone(), |most| format!("{used} of {most}"));
+    let tokens = |limit: &LimitUse| of_most(count(limit.tokens), limit.most_tokens.map(count));
+    let cost = |limit: &LimitUse| of_most(dollars(limit.cost_usd), limit.most_usd.map(dollars));
+    rows(
+        look,
+        vec![
+            TableColumn::new("LIMIT OF", texts(&|limit| escape::line(&limit.of).into_owned())),
+            TableColumn::new("EVERY", texts(&|limit| limit.every.clone())),
+            TableColumn::number("USED", texts(&|limit| format!("{:.0} %", limit.used * 100.0))),
+            TableColumn::number("TOKENS", texts(&tokens)),
+            TableColumn::number("COST", texts(&cost)),
+            TableColumn::number("RESERVED", texts(&|limit| counted(limit.reserved_tokens))),
+            TableColumn::new("UNTIL", texts(&|limit| limit.until.clone().unwrap_or_default())),
         ],
     )
 }

@@ -52,6 +52,12 @@ impl ServedFolder {
             ));
         }
         for offered in folder.loops.values() {
+            if !offered.program.project.limits.is_empty() {
+                return Err(format!(
+                    "`{}`: the `limits` of its project are held by a store, and the runs of a Restate server are not in one",
+                    offered.program.name
+                ));
+            }
             if let Some(why) = unkept_approval(&offered.program, 0) {
                 return Err(format!("`{}`: {why}", offered.program.name));
             }

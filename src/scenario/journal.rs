@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::engine::blob::Blob;
+use crate::journal::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
@@ -367,6 +368,18 @@ impl Journal for StoppableJournal {
 
     fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>> {
         self.alive(|store| store.loop_switches())
+    }
+
+    fn reserve(&self, reservation: Reservation) -> Ticket<Reserving> {
+        self.alive(|store| store.reserve(reservation))
+    }
+
+    fn settle(&self, settlement: Settlement) -> Ticket<bool> {
+        self.alive(|store| store.settle(settlement))
+    }
+
+    fn ledger(&self, now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
+        self.alive(|store| store.ledger(now_ms))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -34,8 +34,11 @@ pub(super) const BORDERS: [f64; 14] =
 /// Those of the store and of requests: from a commit on a fast disk to the longest wait.
 const SHORT_BORDERS: [f64; 13] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
+/// The most accounts of spending limits that have series.
+const MOST_LIMITS: usize = 50;
+
 /// The series that the store knows, and not the process.
-const OF_STORE: [&str; 8] = [
+const OF_STORE: [&str; 9] = [
     "runs_queued",
     "queue_oldest_seconds",
     "runs_waiting",
@@ -44,6 +47,7 @@ const OF_STORE: [&str; 8] = [
     "runs_model_away",
     "callbacks_pending",
     "workers",
+    "limit_used_ratio",
 ];
 
 /// The names that have series of their own.
@@ -99,6 +103,7 @@ pub struct Metrics {
     waiting: Family<Labels, Gauge>,
     waiting_age: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>,
     workers: Family<Labels, Gauge>,
+    limits: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>,
     connections: Family<Labels, Gauge>,
     streams: Gauge,
     tokens_expiring: Gauge,
@@ -160,6 +165,7 @@ impl Metrics {
             waiting: Family::default(),
             waiting_age: Family::default(),
             workers: Family::default(),
+            limits: Family::default(),
             connections: Family::default(),
             streams: Gauge::default(),
             tokens_expiring: Gauge::default(),
@@ -234,6 +240,8 @@ impl Metrics {
         let help =
             "Processes that drive runs of the store now, by version and by the digest of the folder that they serve";
         to.register("workers", help, self.workers.clone());
+        let help = "The share of a spending limit that is spent or reserved now, by the limit: the 50 largest";
+        to.register("limit_used_ratio", help, self.limits.clone());
         let help = "Quarantined runs of the store: their drivers died again and again";
         to.register("runs_quarantined", help, self.quarantined.clone());
         let help = "Whether the store answered in time: 1, or 0, and then the series that it knows are left out";
@@ -330,6 +338,7 @@ impl Metrics {
         set(&self.store_up, usize::from(now.store.is_some()));
         // Versions and folders come and go.
         self.workers.clear();
+        self.limits.clear();
         self.waiting.clear();
         self.waiting_age.clear();
         if let Some(store) = now.store {
@@ -367,6 +376,10 @@ impl Metrics {
             let version = worker.version.clone().unwrap_or_default();
             let folder = worker.folder.as_deref().map(short).unwrap_or_default().to_owned();
             self.workers.get_or_create(&vec![("version", version), ("folder", folder)]).inc();
+        }
+        for limit in store.limits.iter().take(MOST_LIMITS) {
+            let labels = vec![("of", limit.of.clone()), ("every", limit.every.clone())];
+            self.limits.get_or_create(&labels).set(limit.used);
         }
     }
 }

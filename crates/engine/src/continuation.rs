@@ -29,7 +29,7 @@ pub(super) fn may_continue(state: &LoopState, ending: &Ending) -> bool {
 /// Whether a retry may succeed: the model failed for a reason outside of the run.
 pub fn is_outage(ending: &Ending) -> bool {
     let retryable = ending.error.as_ref().is_some_and(|error| error.retryable);
-    ending.termination == Termination::ModelError && retryable
+    matches!(ending.termination, Termination::ModelError | Termination::SpendingLimit) && retryable
 }
 
 /// The limit that ended a run and can be raised.
@@ -109,7 +109,9 @@ fn sentence(text: &str) -> &str {
 /// A run that waits for its model asks it again.
 pub(super) fn retry_paused(state: &mut LoopState, phase: Phase, retried: Retried) -> Next {
     match &phase {
-        Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => {
+        Phase::Paused { pause, .. }
+            if matches!(pause.question.kind, Termination::ModelError | Termination::SpendingLimit) =>
+        {
             let error = Some(pause.question.text.clone());
             let record = ContinuationRecord { error, ..entry(state, retried.by, None) };
             state.continuations.push(record);
@@ -283,6 +285,9 @@ fn no_limit(ending: &Ending) -> String {
         }
         (_, Termination::ModelError) if is_outage(ending) => {
             "the run ended because its model could not be reached, and not by a limit: retry it".to_owned()
+        }
+        (_, Termination::SpendingLimit) => {
+            "a spending limit of the project ended the run, and not one of its own: retry it".to_owned()
         }
         _ => format!(
             "no limit ended the run: {}",

@@ -120,7 +120,7 @@ pub(super) fn summed(program: &LoopProgram, state: &mut LoopState, mut reply: Re
 pub(super) fn goes_on_without_notes(fault: &ModelFault) -> bool {
     match fault.code {
         ModelFaultCode::ContextExceeded | ModelFaultCode::ModelProtocol | ModelFaultCode::ModelRefused => true,
-        ModelFaultCode::ModelUnreachable | ModelFaultCode::ScriptExhausted => false,
+        ModelFaultCode::ModelUnreachable | ModelFaultCode::ScriptExhausted | ModelFaultCode::SpendingLimit => false,
     }
 }
 

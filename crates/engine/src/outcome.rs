@@ -78,4 +78,6 @@ pub struct Pause {
     pub steps: Vec<String>,
     /// What a sub-run asks, passed up unchanged.
     pub asks: Option<Box<SubrunQuestion>>,
+    /// For a spending limit: until when the run waits, in milliseconds since 1970.
+    pub until_ms: Option<i64>,
 }

@@ -219,6 +219,9 @@ pub struct SubrunQuestion {
     /// The steps that wait, when a workflow asks: the first [`SubrunQuestion::MOST_STEPS`]. `calls` is empty then.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "journaled::steps")]
     pub steps: Vec<StepQuestion>,
+    /// Until when it waits for room in a spending limit, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<i64>,
 }
 
 impl SubrunQuestion {
@@ -242,6 +245,6 @@ impl SubrunQuestion {
         let calls = self.calls.iter().chain(self.steps.iter().flat_map(|step| &step.calls));
         let approvals = calls.map(|call| &call.approval).chain(self.steps.iter().map(|step| &step.approval));
         let expire = approvals.filter_map(|approval| approval.as_ref()?.expires_at_ms);
-        expire.chain(self.steps.iter().filter_map(|step| step.expires_at_ms)).min()
+        expire.chain(self.steps.iter().filter_map(|step| step.expires_at_ms)).chain(self.until_ms).min()
     }
 }

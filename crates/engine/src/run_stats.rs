@@ -52,8 +52,39 @@ pub struct RunStats {
     /// By tool, that with the most calls first: of the same runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolFigures>,
+    /// What the accounts of the project's spending limits hold now, that with the largest share first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitUse>,
     /// What the figures lack.
     pub left_out: LeftOut,
+}
+
+/// What an account of a spending limit holds now.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LimitUse {
+    /// Whose it is, in words: `all runs`, ``the loop `triage` ``.
+    pub of: String,
+    /// The time that it is for, in words: `a day`, `24 hours`.
+    pub every: String,
+    /// When the day or month is over, RFC 3339; left out for the last hours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// The share of the limit that is spent or reserved: the larger one of tokens and US dollars; 1 is all of it.
+    pub used: f64,
+    /// The tokens that were spent.
+    pub tokens: u64,
+    /// Those that calls under way may spend.
+    pub reserved_tokens: u64,
+    /// The most tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_tokens: Option<u64>,
+    /// The US dollars that were spent, as far as prices are known.
+    pub cost_usd: f64,
+    /// Those that calls under way may spend.
+    pub reserved_usd: f64,
+    /// The most US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_usd: Option<f64>,
 }
 
 /// What a report lacks, because it would take too long to read, or can't be read.

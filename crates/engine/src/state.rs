@@ -483,7 +483,7 @@ impl StateHead {
     pub(super) fn new_pause(&mut self, question: Question, calls: Vec<CallId>) -> Box<Pause> {
         self.pauses += 1;
         let number = self.pauses;
-        Box::new(Pause { number, question, calls, forced: None, asks: None, steps: Vec::new() })
+        Box::new(Pause { number, question, calls, forced: None, asks: None, steps: Vec::new(), until_ms: None })
     }
 
     /// Whether the run has started, and its first steps wait for its place in a line.

@@ -233,11 +233,14 @@ fn resume(program: &LoopProgram, state: &mut LoopState, phase: Phase, effects: &
         Phase::Summarizing { until } => Next::Summarize { until },
         Phase::Acting { turn } => turn::resumed(program, state, turn, effects),
         Phase::Paused { pause, turn: Some(turn) } if pause.asks.is_some() => subrun::ask_again(turn, effects),
-        Phase::Paused { pause, turn: None } if pause.question.kind == Termination::ModelError => {
-            Next::ask_again(pause.forced)
-        }
+        Phase::Paused { pause, turn: None } if waits_for_a_model(pause.question.kind) => Next::ask_again(pause.forced),
         phase @ (Phase::New | Phase::Stepping | Phase::Paused { .. } | Phase::Ended(_)) => Next::Wait(phase),
     }
+}
+
+/// Whether a run that is paused for this reason asks its model again.
+fn waits_for_a_model(reason: Termination) -> bool {
+    matches!(reason, Termination::ModelError | Termination::SpendingLimit)
 }
 
 /// Cancels the run.

@@ -128,6 +128,7 @@ mod tests {
                 },
                 calls: Vec::new(),
                 steps: Vec::new(),
+                until_ms: None,
             },
             tokens: Some(Tokens { input: used, output: 0, ..Tokens::default() }),
             cost_usd: Some(0.5),

@@ -160,6 +160,7 @@ fn happenings() -> impl Strategy<Value = EventKind> {
         failed: Vec::new(),
         window: None,
         prompt_tokens: None,
+        spending_limit: None,
     };
     let too_long = ModelFault { code: ModelFaultCode::ContextExceeded, ..fault.clone() };
     prop_oneof![

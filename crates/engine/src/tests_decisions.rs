@@ -318,6 +318,7 @@ fn a_run_whose_model_stayed_away_asks_it_again_and_takes_nothing_else() {
         failed: Vec::new(),
         window: None,
         prompt_tokens: None,
+        spending_limit: None,
     };
     run.apply(EventKind::ModelFailed(fault)).unwrap();
     assert_eq!(run.pause().question.kind, Termination::ModelError);

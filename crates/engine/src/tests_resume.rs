@@ -137,6 +137,7 @@ fn too_long() -> EventKind {
         failed: Vec::new(),
         window: None,
         prompt_tokens: None,
+        spending_limit: None,
     })
 }
 

@@ -44,6 +44,9 @@ pub fn due_times(state: &State) -> DueTimes {
     if let Some(asks) = &pause.asks {
         return DueTimes { own: None, below: asks.due_at_ms() };
     }
+    if pause.until_ms.is_some() {
+        return DueTimes { own: pause.until_ms, below: None };
+    }
     if pause.question.kind != Termination::Approval {
         return DueTimes::default();
     }

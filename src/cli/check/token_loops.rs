@@ -1,4 +1,5 @@
-//! The loops that the scopes of tokens name: a token for a loop that there is not may do nothing.
+//! The loops that the scopes of tokens and spending limits name: a token for a loop that there is not may do nothing, and a limit for one
+//! counts nothing.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::language::Project;
 use crate::project::{self, Targets};
 use crate::syntax::document::Document;
 
-/// The scopes of a project file that name none of the checked loops. Nothing where loops of its folder are not checked: they
+/// The scopes and limits of a project file that name none of the checked loops. Nothing where loops of its folder are not checked: they
 /// may have these names.
 pub fn unknown(document: &Document, names: &BTreeSet<String>, checked: &Targets) -> Vec<Diagnostic> {
     let Ok(project) = Project::deserialize(&document.value) else { return Vec::new() };
@@ -27,6 +28,16 @@ pub fn unknown(document: &Document, names: &BTreeSet<String>, checked: &Targets)
                 None => fault.help(format!("the loops: {}", listed(names))),
             });
         }
+    }
+    for (number, limit) in project.limits.iter().enumerate() {
+        let Some(name) = limit.loop_name.as_deref().filter(|name| !names.contains(*name)) else { continue };
+        let pointer = format!("/limits/{number}/loop");
+        let message = format!("the spending limit is for the loop `{name}`, and there is no such loop");
+        let fault = Diagnostic::warning(codes::UNKNOWN_LIMIT, message, pointer.as_str(), document.tree.place(&pointer));
+        faults.push(match nearest(name, names.iter().map(String::as_str)) {
+            Some(near) => fault.help(format!("the nearest one is `{near}`")),
+            None => fault.help(format!("the loops: {}", listed(names))),
+        });
     }
     if faults.is_empty() || !covers_folder_of(checked, document) { Vec::new() } else { faults }
 }

@@ -104,8 +104,8 @@ impl CoveragePart {
     }
 }
 
-/// What the runs of a part can come to. Left out is what can't be judged: endings by a full window, by a crash or by a
-/// cancellation, and the failure of a call that only starts a run.
+/// What the runs of a part can come to. Left out is what can't be judged: endings by a full window, by a spending
+/// limit, by a crash or by a cancellation, and the failure of a call that only starts a run.
 fn of(part: &CoveragePart) -> Vec<CoveragePoint> {
     let program = &part.program;
     let mut found = Vec::new();
@@ -114,7 +114,7 @@ fn of(part: &CoveragePart) -> Vec<CoveragePoint> {
         Termination::Waiting | Termination::WaitingEvent => false,
         // A no to a call that needs an approval is a point of the call, and one to an event is rare.
         Termination::Rejected => has_stopping_approval(program),
-        Termination::Context | Termination::Uncertain | Termination::Cancelled => false,
+        Termination::Context | Termination::Uncertain | Termination::Cancelled | Termination::SpendingLimit => false,
         // Without a time of its own, a workflow has days.
         Termination::Timeout if program.is_flow() => program.timeout_ms != flow::TIMEOUT_MS,
         // A last call answers at a limit; only if it fails, the run ends by the limit itself.

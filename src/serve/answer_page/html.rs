@@ -176,6 +176,7 @@ fn title(asked: &AskedDecision) -> &'static str {
         Termination::Uncertain => "Did it happen?",
         Termination::Stuck => "The run repeats itself",
         Termination::ModelError => "The model can't be reached",
+        Termination::SpendingLimit => "A spending limit is reached",
         _ => "A question",
     }
 }

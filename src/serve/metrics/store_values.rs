@@ -10,6 +10,7 @@ use futures_util::future::{BoxFuture, Shared};
 
 use super::labels::LabelValues;
 use crate::drive::clock;
+use crate::engine::run_stats::LimitUse;
 use crate::journal::{RunCounts, StoreError, WaitMoments, Worker};
 
 const MINUTE_MS: i64 = 60_000;
@@ -34,6 +35,8 @@ pub struct StoreValues {
     pub runs: RunCounts,
     /// The processes that drive runs of the store.
     pub workers: Vec<Worker>,
+    /// What the accounts of spending limits hold, that with the largest share first.
+    pub limits: Vec<LimitUse>,
 }
 
 impl StoreValues {

@@ -13,7 +13,7 @@ export function field(label, kind, value = "") {
   return [el("label", {}, label, input), input];
 }
 
-export const titles = { model_error: "The model can't be reached", human: "A question", stuck: "The run repeats itself", approval: "Wants your approval", uncertain: "Did it happen?", waiting: "Waits for a time", waiting_event: "Waits for an event" };
+export const titles = { model_error: "The model can't be reached", human: "A question", stuck: "The run repeats itself", approval: "Wants your approval", uncertain: "Did it happen?", waiting: "Waits for a time", waiting_event: "Waits for an event", spending_limit: "A spending limit is reached" };
 
 export function answer(pause, send, fault) {
   const [label, input] = field(pause.kind === "stuck" ? "What should it do instead?" : "Your answer", "textarea");
@@ -153,7 +153,7 @@ function deciding(question, send, fault) {
   if (question.kind === "approval" && question.action === "PbotApproval") return approving(question, send, fault);
   const call = { ...question, place: at, note: "with exactly this input", why: "Why not" };
   if (form) return [afterNo(question), form(call, resume, fault)];
-  if (question.kind === "model_error") return el("div", { class: "buttons" }, button("Retry", "first", () => resume(`"retry":true,${at}`)));
+  if (question.kind === "model_error" || question.kind === "spending_limit") return el("div", { class: "buttons" }, button("Retry", "first", () => resume(`"retry":true,${at}`)));
   if (question.kind === "waiting") return el("div", { class: "buttons" }, button("End the wait", "", () => resume(`"approve":true,${at}`)));
   return answer(question, (members) => resume(`${members},${at}`), fault);
 }

@@ -4,7 +4,7 @@ import { counted, lay } from "./list.js";
 import { asked, usage } from "./place.js";
 import { get } from "./server.js";
 import { changed } from "./said.js";
-import { amount, count, el, fill, refill } from "./text.js";
+import { amount, count, el, fill, plain, refill } from "./text.js";
 import { ago, dollars } from "./units.js";
 
 const $ = (id) => document.getElementById(id);
@@ -15,6 +15,8 @@ const FAILED_RUNS = 4;
 const COUNTED_RUNS = 100;
 /** How old a figure may be. */
 const FIGURE_AGE_MS = 15000;
+/** From which share of a spending limit on it is marked, in hundredths. */
+const NEAR_LIMIT = 80;
 
 let figures = null;
 let asking = null;
@@ -45,6 +47,16 @@ function tile(kind, href, name, value, note) {
   return el("li", { class: kind }, el("a", { href }, el("span", { class: "meta" }, name), el("b", {}, value), el("span", { class: "meta" }, note)));
 }
 
+/** The spending limit that is used most. */
+function limited(limits) {
+  const most = limits?.[0];
+  if (!most) return [];
+  const used = Math.round(amount(most.used) * 100);
+  const kind = used >= 100 ? "failed" : used >= NEAR_LIMIT ? "paused" : "";
+  const note = most.most_usd === undefined ? `${count(most.tokens, "token")} of ${plain(most.most_tokens)}` : `${dollars(most.cost_usd)} of ${dollars(most.most_usd)}`;
+  return [tile(kind, "#/runs?since=today", `Limit of ${most.of}, ${most.every}`, `${used} %`, [note, most.until ? `, until ${most.until.slice(0, 16).replace("T", " ")} UTC` : ""].join(""))];
+}
+
 function tiles({ failed, today, running }, waiting) {
   const oldest = waiting.next_cursor ? null : waiting.agents[waiting.agents.length - 1];
   const queued = running.agents.filter((run) => run.queued).length;
@@ -58,6 +70,7 @@ function tiles({ failed, today, running }, waiting) {
       newest ? ["the last one that started ended ", ago(newest.updated_at)] : "nothing failed"),
     tile("", "#/runs?since=today", "Cost of today's runs", `${left.older_runs ? "over " : ""}${dollars(total.cost_usd)}`,
       [count(total.runs, "run"), " started today", unknown ? `, ${unknown} of unknown price` : ""].join("")),
+    ...limited(today.limits),
     tile("", "#/runs?status=running", "Under way", `${running.agents.length - queued}${running.next_cursor ? "+" : ""}`,
       queued ? `${queued} more in the queue` : "the queue is empty"),
   ];
@@ -76,7 +89,7 @@ function fault(view) {
 /** Shows what waits and what failed, and gives the ids of the runs that are shown. */
 export async function home(isHome, isFiltered, isCurrent) {
   const waiting = await get(asked({ status: "paused" }, isHome ? COUNTED_RUNS : WAITING_RUNS));
-  waiting.agents = waiting.agents.filter((run) => !run.termination?.startsWith("waiting"));
+  waiting.agents = waiting.agents.filter((run) => !run.termination?.startsWith("waiting") && run.termination !== "spending_limit");
   const shown = new Set();
   const facts = { shown, waiting: number(waiting), waits: waiting.agents.length > 0 };
   if (!isCurrent()) return facts;

@@ -132,7 +132,7 @@ export function panel(run, pause, number, { settle, reopen }) {
     run.desk = { number, kept };
     return fill($("pause"), el("h2", {}, titles[pause.kind] || pause.kind), el("p", { class: "question" }, prose(pause.question)),
       pause.context ? el("p", { class: "context" }, prose(pause.context)) : [],
-      form ? [...kept.values()] : pause.kind === "model_error" ? again(run, reopen) : pause.kind.startsWith("waiting") ? [] : answer(pause, send, fault), fault);
+      form ? [...kept.values()] : pause.kind === "model_error" || pause.kind === "spending_limit" ? again(run, reopen) : pause.kind.startsWith("waiting") ? [] : answer(pause, send, fault), fault);
   }
   const still = new Set(calls.map(key));
   desk.kept.forEach((group, call) => { if (!still.has(call)) group.remove(); });

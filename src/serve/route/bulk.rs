@@ -135,7 +135,8 @@ impl BulkAction {
     fn is_for(self, caller: &Caller, run: &RunSummary) -> bool {
         let may = self.may(caller, &run.loop_name).is_ok();
         // A run that waits for a human is decided about, one by one.
-        let is_away = run.status == Status::Paused && run.termination == Some(Termination::ModelError);
+        let is_away = run.status == Status::Paused
+            && matches!(run.termination, Some(Termination::ModelError | Termination::SpendingLimit));
         let is_meant = self != Self::Retry || is_away || run.status == Status::Failed;
         may && is_meant && run.damaged.is_none()
     }

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 
 use crate::drive::clock;
+use crate::drive::run_stats::limit_uses;
 use crate::journal::{QueueQuery, StoreError};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -71,7 +72,8 @@ async fn values(app: &App) -> Result<StoreValues, StoreError> {
     let queued = usize::try_from(queue.iter().map(|of| of.runs).sum::<u64>()).unwrap_or(usize::MAX);
     let oldest_ms = queue.iter().map(|of| age_ms(of.since_ms)).max().unwrap_or_default();
     let workers = journal.workers().await?;
+    let limits = limit_uses(&**journal, now_ms, None).await?;
     app.metrics.store_answered("look", clock::elapsed(began));
     let queue_age = Duration::from_millis(oldest_ms);
-    Ok(StoreValues { queued, queue_age, runs, workers })
+    Ok(StoreValues { queued, queue_age, runs, workers, limits })
 }

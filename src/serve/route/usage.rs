@@ -11,8 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
+use crate::drive::clock;
 use crate::drive::fault::Fault;
-use crate::drive::run_stats::{JournalReader, MAX_STATS_RUNS, StatsQuery, run_stats};
+use crate::drive::run_stats::{JournalReader, MAX_STATS_RUNS, StatsQuery, limit_uses, run_stats};
 use crate::engine::event::Event;
 use crate::engine::run_stats::StatsKey;
 use crate::journal::RunFilter;
@@ -80,7 +81,10 @@ pub async fn usage(
     let stats = StatsQuery { filter, zone, most_runs: MAX_STATS_RUNS, most_journals, most_events: MAX_EVENTS };
     // It is never closed: without a permit, a report would be made all the same.
     let _turn = REPORTS.acquire().await.ok();
-    let report = run_stats(&*app.runs.journal, &mut StoredJournals(&app.runs), &stats).await?;
+    let mut report = run_stats(&*app.runs.journal, &mut StoredJournals(&app.runs), &stats).await?;
+    let sees_all = app.served().authorizer.may_see_all(&caller).is_ok();
+    let org = stats.filter.org.as_deref().filter(|_| !sees_all);
+    report.limits = limit_uses(&*app.runs.journal, clock::wall_ms(), org).await?;
     Ok(json(
         StatusCode::OK,
         &match asked.by {

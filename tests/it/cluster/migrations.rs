@@ -8,7 +8,7 @@ use crate::serve::client;
 use crate::test_server::{PostgresServer, server};
 
 /// The version of the tables in PostgreSQL.
-pub const POSTGRES_VERSION: u32 = 13;
+pub const POSTGRES_VERSION: u32 = 14;
 /// The run that a schedule started: until the last version, only its id says for which time.
 const SCHEDULED: &str = "test@20260601T100100Z";
 /// The id of one that none started.
@@ -23,7 +23,8 @@ const NAMED: &str = "\"schedule\":\"test\",\"scheduled_for\":\"2026-06-01T10:01:
 const DUE_MS: &str = "1780308060000";
 
 /// What takes tables in PostgreSQL back to each version from the next one: the newest first. `@` is the schema.
-const POSTGRES: [(u32, &str); 12] = [
+const POSTGRES: [(u32, &str); 13] = [
+    (13, "DROP TABLE @.ledger, @.ledger_parts, @.reservations;"),
     (
         12,
         "DROP INDEX @.runs_by_line; ALTER TABLE @.runs DROP COLUMN line, DROP COLUMN line_limit, DROP COLUMN line_rule,
@@ -51,7 +52,8 @@ const POSTGRES: [(u32, &str); 12] = [
 ];
 
 /// The same of a file. Until version 8 the texts had another digest: `tests/it/run/journals.rs` has such a store.
-const FILE: [(u32, &str); 16] = [
+const FILE: [(u32, &str); 17] = [
+    (18, "DROP TABLE ledger; DROP TABLE ledger_parts; DROP TABLE reservations;"),
     (
         17,
         "DROP INDEX runs_by_line; ALTER TABLE runs DROP COLUMN line; ALTER TABLE runs DROP COLUMN line_limit;

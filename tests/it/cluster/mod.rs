@@ -13,6 +13,7 @@ mod list_append;
 mod migrations;
 mod pgbouncer;
 mod rolling;
+mod spending;
 mod store_admin;
 mod stored;
 mod tls;

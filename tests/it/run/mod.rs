@@ -108,6 +108,7 @@ mod signals;
 #[cfg(debug_assertions)]
 mod signals_everywhere;
 mod signed_requests;
+mod spending_limits;
 mod stores_alike;
 mod streaming;
 mod stuck;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use loopctl::engine::blob::Blob;
 use loopctl::engine::outcome::Status;
+use loopctl::journal::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
@@ -333,6 +334,20 @@ impl Journal for Counting {
 
     fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>> {
         self.inner.loop_switches()
+    }
+
+    fn reserve(&self, reservation: Reservation) -> Ticket<Reserving> {
+        self.note("reserve");
+        self.inner.reserve(reservation)
+    }
+
+    fn settle(&self, settlement: Settlement) -> Ticket<bool> {
+        self.note("settle");
+        self.inner.settle(settlement)
+    }
+
+    fn ledger(&self, now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
+        self.inner.ledger(now_ms)
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

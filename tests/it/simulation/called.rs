@@ -111,6 +111,7 @@ impl Run {
             question: Question { run_id: Some(format!("r.{call}")), ..Question::new(kind, "Go on?") },
             calls: if kind == Termination::Approval { vec![below] } else { Vec::new() },
             steps: Vec::new(),
+            until_ms: None,
         }
     }
 }

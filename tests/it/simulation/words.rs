@@ -95,6 +95,7 @@ pub fn model_fault(chance: &mut Chance) -> EventKind {
         failed: Vec::new(),
         window,
         prompt_tokens: window.map(|window| window + 1 + chance.below(500)),
+        spending_limit: None,
     })
 }
 

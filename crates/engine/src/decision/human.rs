@@ -180,7 +180,8 @@ pub(crate) fn decided(
         return Next::Refuse { phase: Phase::Paused { pause, turn }, refused };
     }
     state.interrupted = false;
-    if paused.pause.question.kind == Termination::ModelError && paused.pause.asks.is_none() {
+    let waits_for_a_model = matches!(paused.pause.question.kind, Termination::ModelError | Termination::SpendingLimit);
+    if waits_for_a_model && paused.pause.asks.is_none() {
         return Next::ask_again(paused.pause.forced);
     }
     // The human's input is new to the agent: repetitions are counted from here.

@@ -41,7 +41,7 @@ pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), R
         | (Termination::Uncertain, Decision::Retry | Decision::Happened(_) | Decision::Failed(_))
         | (Termination::Waiting, Decision::Approve)
         | (Termination::WaitingEvent, Decision::Answer(_) | Decision::Deny(_))
-        | (Termination::ModelError, Decision::Retry) => Ok(()),
+        | (Termination::ModelError | Termination::SpendingLimit, Decision::Retry) => Ok(()),
         (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
         (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
         (Termination::Uncertain, _) => {
@@ -53,6 +53,7 @@ pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), R
             Err(Refused::new("the step waits for an event: an answer is its data as JSON, and deny fails the step"))
         }
         (Termination::ModelError, _) => Err(Refused::new("the run waits for its model: retry")),
+        (Termination::SpendingLimit, _) => Err(Refused::new("the run waits for room in a spending limit: retry")),
         _ => Err(Refused::new("the run waits for no human")),
     }
 }

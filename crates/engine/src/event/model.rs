@@ -218,6 +218,20 @@ pub struct ModelFault {
     /// The tokens that this server counted in the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_tokens: Option<u64>,
+    /// The spending limit that left no room for the request, which was not made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spending_limit: Option<Box<ReachedLimit>>,
+}
+
+/// A spending limit of the project that leaves no room for a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReachedLimit {
+    /// When there is room again at the earliest, in milliseconds since 1970; none when there never is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<i64>,
+    /// Whether the run waits until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
 }
 
 impl ModelFault {
@@ -241,4 +255,6 @@ pub enum ModelFaultCode {
     ModelProtocol,
     /// A script has no more replies.
     ScriptExhausted,
+    /// A spending limit of the project leaves no room for the request.
+    SpendingLimit,
 }

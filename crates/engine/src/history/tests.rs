@@ -56,6 +56,7 @@ fn fault(code: ModelFaultCode) -> EventKind {
         failed: Vec::new(),
         window: None,
         prompt_tokens: None,
+        spending_limit: None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod kept_reply;
 pub mod refusal;
+mod spending_limit;
 pub(crate) mod usage;
 pub mod window;
 
@@ -210,6 +211,9 @@ pub(super) fn failed(program: &LoopProgram, state: &mut LoopState, fault: ModelF
     let own = fault.own_window();
     let refused = LengthRefusal { window: own, prompt: fault.prompt_tokens.filter(|_| own.is_some()) };
     let fault = usage::of_failure(program, state, fault);
+    if let Some(limit) = &fault.spending_limit {
+        return spending_limit::reached(state, limit, &fault.message, forced);
+    }
     if fault.code == ModelFaultCode::ContextExceeded {
         return match forced {
             None => limit::too_long(program, state, refused),
@@ -234,6 +238,7 @@ pub(super) fn failed(program: &LoopProgram, state: &mut LoopState, fault: ModelF
         ModelFaultCode::ContextExceeded => "context",
         ModelFaultCode::ModelProtocol => "model_protocol",
         ModelFaultCode::ScriptExhausted => "script_exhausted",
+        ModelFaultCode::SpendingLimit => spending_limit::CODE,
     };
     let error = RunError { code: code.to_owned(), message: fault.message, retryable: fault.retryable, step: None };
     Next::fail(state, Termination::ModelError, error)

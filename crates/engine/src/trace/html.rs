@@ -209,7 +209,7 @@ fn pause(page: &mut String, waiting: &PauseView) {
         Termination::Stuck => "The agent is stuck",
         Termination::Uncertain => "It is not known whether this call happened",
         Termination::ModelError => "The model can't be reached",
-        Termination::Waiting | Termination::WaitingEvent => "The run waits",
+        Termination::Waiting | Termination::WaitingEvent | Termination::SpendingLimit => "The run waits",
         _ => "This tool call needs approval",
     };
     let _ =

@@ -263,7 +263,7 @@ fn choices(kind: Termination) -> &'static [&'static str] {
         Termination::Waiting => &["approve"],
         Termination::WaitingEvent => &["answer", "deny"],
         Termination::Uncertain => &["happened", "fail", "retry"],
-        Termination::ModelError => &["retry"],
+        Termination::ModelError | Termination::SpendingLimit => &["retry"],
         _ => &["answer"],
     }
 }
@@ -292,6 +292,7 @@ mod tests {
             calls: vec![id],
             forced: None,
             steps: Vec::new(),
+            until_ms: None,
             asks: None,
         };
         let turn = Turn { calls: vec![call], ..Turn::default() };

@@ -20,6 +20,7 @@ pub fn reason(termination: Termination) -> &'static str {
         Termination::Timeout => "the time is spent",
         Termination::Context => "the model's window is full",
         Termination::Budget => "the budget is spent",
+        Termination::SpendingLimit => "a spending limit of the project is reached",
         Termination::Stuck => "the agent is stuck",
         Termination::ModelError => "the model could not be asked, or refused",
         Termination::InvalidReplies => "the model's replies could not be read",

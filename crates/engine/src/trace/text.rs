@@ -208,7 +208,7 @@ impl Pieces {
             Termination::Stuck => "The agent is stuck:",
             Termination::Uncertain => "It is not known whether this call happened:",
             Termination::ModelError => "The model can't be reached:",
-            Termination::Waiting | Termination::WaitingEvent => "The run waits:",
+            Termination::Waiting | Termination::WaitingEvent | Termination::SpendingLimit => "The run waits:",
             _ if waiting.calls.is_empty() => "This tool call needs your approval:",
             _ => "These tool calls need your approval, each on its own:",
         };
@@ -221,7 +221,11 @@ impl Pieces {
         // Lines with a bar contain the model's words and nothing else.
         let question = match waiting.question.kind {
             Termination::Approval => None,
-            Termination::Uncertain | Termination::ModelError | Termination::Waiting | Termination::WaitingEvent => {
+            Termination::Uncertain
+            | Termination::ModelError
+            | Termination::Waiting
+            | Termination::WaitingEvent
+            | Termination::SpendingLimit => {
                 let _ = writeln!(shown, "  {}", escape::line(&waiting.question.text));
                 None
             }

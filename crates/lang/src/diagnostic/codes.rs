@@ -222,6 +222,10 @@ codes! {
     SERVER_TEXT = "L243" Warning "server-text" "Text of an MCP server that looks like an instruction",
     LEFT_OUT_TOOL = "L244" Warning "left-out-tool" "MCP tool with a schema that can't be met",
     OFFERED_TOOL = "L245" Warning "offered-tool" "Hints for MCP clients that do not hold",
+    IDLE_SPENDING_LIMIT = "L246" Error "idle-spending-limit" "Spending limit that can't hold",
+    LIMIT_WITHOUT_PRICE = "L247" Error "limit-without-price" "Spending limit in dollars over a model without a price",
+    EQUAL_LIMITS = "L248" Error "equal-limits" "Two spending limits for the same account",
+    UNKNOWN_LIMIT = "L249" Warning "unknown-limit" "Spending limit for something that does not exist",
     IDLE_STYLE = "L252" Error "idle-style" "Style that nothing is written in",
     UNCANCELLED_ITEMS = "L257" Warning "uncancelled-items" "Items whose `on_failure` does not run after a cancel",
 }

@@ -56,6 +56,8 @@ pub enum Termination {
     Context,
     /// The budget is spent.
     Budget,
+    /// A spending limit of the project is reached.
+    SpendingLimit,
     /// The agent went in circles.
     Stuck,
     /// The model can't be reached, or refuses.
@@ -87,7 +89,7 @@ pub enum Termination {
 impl Termination {
     /// Whether a run that is paused for this reason waits for no human.
     pub fn is_wait(self) -> bool {
-        matches!(self, Self::Waiting | Self::WaitingEvent)
+        matches!(self, Self::Waiting | Self::WaitingEvent | Self::SpendingLimit)
     }
 }
 

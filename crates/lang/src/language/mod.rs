@@ -32,6 +32,7 @@ pub mod schema;
 pub mod script;
 mod secret_source;
 pub mod serving;
+pub mod spending_limit;
 pub mod step;
 pub mod tool;
 pub mod wait;

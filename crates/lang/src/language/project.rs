@@ -14,6 +14,7 @@ use super::mcp::McpServer;
 use super::notify::NotifyTarget;
 use super::secret_source::{ModelAuth, SecretSource};
 use super::serving::Serving;
+use super::spending_limit::SpendingLimit;
 use crate::policy::database_address::DatabaseServer;
 pub use crate::policy::provider::Provider;
 pub use settings::{ReasoningEffort, SettingFault, Thinking, ThinkingKind};
@@ -53,6 +54,10 @@ pub struct Project {
     /// How long events from outside are kept for runs that begin to wait for them.
     #[serde(skip_serializing_if = "EventKeeping::is_default")]
     pub events: EventKeeping,
+    /// What all runs of the store may spend together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub limits: Vec<SpendingLimit>,
     /// What tools may reach.
     pub allow: Allow,
     /// Who may do what over HTTP, for `loopctl serve`.

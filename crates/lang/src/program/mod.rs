@@ -28,6 +28,7 @@ pub mod reference;
 pub mod schema;
 mod scope;
 pub mod scripted_case;
+pub mod spending;
 pub mod step_context;
 pub mod table;
 pub mod template;

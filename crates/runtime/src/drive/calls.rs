@@ -14,6 +14,7 @@ use super::pending_model_call::{Deaths, PendingModelCall};
 use super::retry::{self, NextAttempt};
 use super::run::run_log::RepeatedCall;
 use super::run::{Driver, Interruption, Interrupts, Waited};
+use super::spending::SpendingGuard;
 use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
 use super::subrun_budget::SubrunBudgetGuard;
@@ -36,6 +37,8 @@ use loopctl_lang::program::Program;
 struct TurnContext<'a> {
     program: Arc<Program>,
     header: Arc<RunHeader>,
+    /// The lease of the driver.
+    fence: u64,
     now: String,
     left: Allowance,
     listener: Option<&'a dyn Listener>,
@@ -90,6 +93,7 @@ impl<'a> Driver<'a> {
         let turn = Arc::new(TurnContext {
             program: Arc::clone(self.program),
             header: Arc::clone(&self.state.header),
+            fence: self.lease.fence,
             now: clock::rfc3339(clock::wall_ms()),
             left: bound,
             listener: self.watch.listener,
@@ -124,10 +128,11 @@ impl<'a> Driver<'a> {
                             return Ok(PerformedCall::Stopped);
                         }
                         let wait = PendingModelCall::of(&world.deaths, &turn.header.run_id)
-                            .shown(world.model_waits.of_call(&turn.header.run_id, attempt.id));
+                            .shown(world.model_waits.of_call(&turn.header.run_id, attempt.id))
+                            .limited(SpendingGuard::of_call(&world.journal, &turn.program, &turn.header, turn.fence));
                         tokio::select! {
                             biased;
-                            made = make(&world, &turn, &attempt, &wait) => Ok(made),
+                            made = make(&world, &turn, &attempt, &wait) => wait.sound().map(|()| made),
                             () = wait.stopped(stop.as_ref()) => {
                                 let Spent { tokens, cost_usd, .. } = wait.spent();
                                 let left = ToolLeft { call: attempt.id, tokens, cost_usd };

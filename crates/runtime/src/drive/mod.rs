@@ -54,6 +54,7 @@ pub mod run_result;
 pub mod run_stats;
 mod search_text;
 pub mod secret;
+mod spending;
 pub mod stage;
 pub mod start;
 pub mod status;

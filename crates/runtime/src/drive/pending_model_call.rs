@@ -7,13 +7,21 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::clock;
+use super::fault::Fault;
 use super::model_waits::{FailedRequest, RunModelWait};
+use super::spending::{CallToReserve, HeldReservations, NoRoom, SpendingGuard};
 use super::stop::Stop;
 use super::tool::Spent;
 use crate::journal::Journal;
+
+/// The first wait for calls under way that hold what a spending limit leaves; it doubles with each, with jitter.
+const FIRST_WAIT_MS: u64 = 50;
+const MAX_WAIT_MS: u64 = 2_000;
 
 /// The call of a model that a run waits for, from its first attempt to its reply.
 pub struct PendingModelCall<'a> {
@@ -25,6 +33,10 @@ pub struct PendingModelCall<'a> {
     asking: Option<(&'a Deaths, &'a str)>,
     /// Where the status of the run finds that a model of one of its calls is asked again.
     shown: Option<RunModelWait<'a>>,
+    /// Holds the run to the spending limits of its project; none without any.
+    spending: Option<SpendingGuard<'a>>,
+    /// When there is room in the spending limit that stopped the call, in milliseconds since 1970, if it is one that waits.
+    room_at_ms: Mutex<Option<i64>>,
 }
 
 impl std::fmt::Debug for PendingModelCall<'_> {
@@ -37,12 +49,60 @@ impl<'a> PendingModelCall<'a> {
     /// That of this run.
     pub(super) fn of(deaths: &'a Deaths, run_id: &'a str) -> Self {
         let (is_resting, asking) = (watch::Sender::new(false), Some((deaths, run_id)));
-        Self { is_resting, spent: Mutex::default(), asking, shown: None }
+        Self { is_resting, spent: Mutex::default(), asking, shown: None, spending: None, room_at_ms: Mutex::default() }
     }
 
     /// The same of a call, whose wait the status of its run shows.
     pub(super) fn shown(self, shown: RunModelWait<'a>) -> Self {
         Self { shown: Some(shown), ..self }
+    }
+
+    /// The same of a run that is held to spending limits.
+    pub(super) fn limited(self, spending: Option<SpendingGuard<'a>>) -> Self {
+        Self { spending, ..self }
+    }
+
+    /// Reserves what a call may spend. While calls under way hold what is left, it waits for them.
+    pub(super) async fn reserve<'w>(
+        wait: Option<&'w Self>,
+        call: CallToReserve<'_>,
+    ) -> Result<HeldReservations<'w>, NoRoom> {
+        let Some(spending) = wait.and_then(|wait| wait.spending.as_ref()) else {
+            return Ok(HeldReservations::default());
+        };
+        let mut wait_ms = FIRST_WAIT_MS;
+        loop {
+            // Most calls are under no limit: their futures keep their size.
+            match Box::pin(spending.try_to_reserve(call)).await {
+                Ok(Some(held)) => return Ok(held),
+                Ok(None) => {}
+                Err(none) => {
+                    if let Some(wait) = wait {
+                        *wait.room_at_ms.lock().unwrap_or_else(PoisonError::into_inner) = none.waits_until_ms();
+                    }
+                    return Err(none);
+                }
+            }
+            let pause = Duration::from_millis(fastrand::u64(wait_ms / 2..=wait_ms));
+            Self::rest(wait, Box::pin(clock::sleep(pause)).as_mut()).await;
+            wait_ms = wait_ms.saturating_mul(2).min(MAX_WAIT_MS);
+        }
+    }
+
+    /// When there is room in the spending limit that stopped the call, in milliseconds since 1970; none for a limit that fails runs.
+    pub(super) fn room_at_ms(&self) -> Option<i64> {
+        *self.room_at_ms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the store answered for the spending limits.
+    ///
+    /// # Errors
+    /// The fault of the store: the run is left then.
+    pub(super) fn sound(&self) -> Result<(), Fault> {
+        match self.spending.as_ref().and_then(SpendingGuard::take_fault) {
+            Some(fault) => Err(Fault::Cut(fault)),
+            None => Ok(()),
+        }
     }
 
     /// An attempt of a call failed, and another one follows.

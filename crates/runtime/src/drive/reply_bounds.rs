@@ -63,8 +63,17 @@ pub(super) fn bound(vault: &Vault, reply: &mut Reply) {
 
 /// The same gate for the fault of a model that gave no reply.
 pub(super) fn bound_fault(vault: &Vault, fault: &mut ModelFault) {
-    let ModelFault { message, failed, code: _, retryable: _, attempts: _, duration_ms: _, window: _, prompt_tokens: _ } =
-        fault;
+    let ModelFault {
+        message,
+        failed,
+        code: _,
+        retryable: _,
+        attempts: _,
+        duration_ms: _,
+        window: _,
+        prompt_tokens: _,
+        spending_limit: _,
+    } = fault;
     *message = vault.scrub(std::mem::take(message));
     bound_attempts(vault, failed);
 }
@@ -146,6 +155,7 @@ mod tests {
             failed: reply().attempts,
             window: None,
             prompt_tokens: None,
+            spending_limit: None,
         };
         bound_fault(&vault, &mut fault);
         let after = serde_json::to_string(&fault).expect("JSON");

@@ -17,6 +17,7 @@ use super::pending_model_call::PendingModelCall;
 use super::retry::{self, NextAttempt};
 use super::run::run_log::RepeatedCall;
 use super::run::{CANCEL_POLL_INTERVAL, Driver, HandedOver, Interruption, Interrupts, Waited};
+use super::spending::SpendingGuard;
 use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
 use super::subrun_budget::SubrunBudgetGuard;
@@ -232,17 +233,18 @@ impl<'a> Driver<'a> {
                         listener: self.watch.listener,
                     };
                     let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
-                    let timer = AttemptTimer::after(&open.attempts);
+                    let (timer, fence) = (AttemptTimer::after(&open.attempts), self.lease.fence);
                     performed.push(Box::pin(async move {
                         let run_id = call.header.run_id.as_str();
                         if !timer.due(&world.deaths, run_id, stop.as_ref()).await {
                             return Ok(None);
                         }
                         let shown = world.model_waits.of_call(run_id, &call.at);
-                        let wait = PendingModelCall::of(&world.deaths, run_id).shown(shown);
+                        let spending = SpendingGuard::of_call(&world.journal, &call.program, &call.header, fence);
+                        let wait = PendingModelCall::of(&world.deaths, run_id).shown(shown).limited(spending);
                         tokio::select! {
                             biased;
-                            made = make(&world, &call, timer.failed, &wait) => Ok(Some(made)),
+                            made = make(&world, &call, timer.failed, &wait) => wait.sound().map(|()| Some(made)),
                             () = wait.stopped(stop.as_ref()) => {
                                 let Spent { tokens, cost_usd, .. } = wait.spent();
                                 Ok(Some(EventKind::StepLeft(StepLeft { at: call.at.clone(), tokens, cost_usd })))
@@ -395,6 +397,10 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
         return EventKind::StepAsks(Box::new(StepAsks { at: call.at.clone(), asks }));
     }
     let attempt = failed.saturating_add(1);
+    if let (Some(until_ms), ToolResult::Failed(error)) = (wait.room_at_ms(), &outcome.result) {
+        let left_ms = u64::try_from(until_ms.saturating_sub(clock::wall_ms())).unwrap_or_default();
+        return waiting_for_room(call, attempt, error.clone(), left_ms.max(1));
+    }
     let (spent, transient) = (outcome.spent, outcome.transient);
     let (error, delay, lost) = match retry::next_attempt(tool, attempt, outcome) {
         NextAttempt::None(result) => {
@@ -411,6 +417,12 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
     }
     let duration_ms = clock::elapsed_ms(began);
     EventKind::StepRetried(Box::new(StepRetried { at: call.at.clone(), attempt, error, duration_ms, delay_ms, lost }))
+}
+
+/// A step whose model can't be asked before there is room in a spending limit: it is made again then.
+fn waiting_for_room(call: &StepCall<'_>, attempt: u32, error: ToolFault, delay_ms: u64) -> EventKind {
+    let (at, duration_ms) = (call.at.clone(), 0);
+    EventKind::StepRetried(Box::new(StepRetried { at, attempt, error, duration_ms, delay_ms, lost: false }))
 }
 
 /// Whether a run that failed may succeed when its step runs again.

@@ -322,7 +322,8 @@ fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
     let calls = if steps.is_empty() { waiting_calls(state) } else { Vec::new() };
     let asking = pause.question.run_id.clone().unwrap_or_else(|| run_id.to_owned());
     let question = Question { run_id: Some(asking), ..pause.question.clone() };
-    SubrunQuestion { pause: pause.number, question, calls, steps }
+    let until_ms = pause.until_ms.or_else(|| pause.asks.as_ref().and_then(|asks| asks.until_ms));
+    SubrunQuestion { pause: pause.number, question, calls, steps, until_ms }
 }
 
 /// Ends the sub-runs that have not ended, because their caller ends.

@@ -3,6 +3,7 @@
 mod administration;
 mod audit;
 mod decisions;
+mod ledger;
 mod line;
 mod outside_events;
 mod queue;
@@ -16,11 +17,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::audit::AuditLog;
+use self::ledger::KnownLedger;
 use self::outside_events::KnownEvents;
 use self::schedules::KnownSchedules;
 use self::stored_run::{is_wanted, listed, waiting_called};
 use super::answer_token::{AnswerToken, AnswerTokens};
 use super::lease_clock::Clock;
+use super::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
 use super::log::Log;
 use super::store_name::StoreKind;
 use super::{
@@ -57,6 +60,7 @@ pub struct MemoryJournal {
     schedules: Mutex<KnownSchedules>,
     audit: Mutex<AuditLog>,
     events: Mutex<KnownEvents>,
+    ledger: Mutex<KnownLedger>,
     /// The digest of the folder that the process serves.
     folder: Mutex<Option<String>>,
     /// Where it listens.
@@ -71,8 +75,8 @@ impl Default for MemoryJournal {
         let clock = Clock::new();
         let (folder, address, since_ms) = (Mutex::default(), Mutex::default(), clock.wall_ms());
         let (sessions, schedules, audit) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let events = Mutex::default();
-        Self { table: RwLock::default(), sessions, schedules, audit, events, folder, address, since_ms, clock }
+        let (events, ledger) = (Mutex::default(), Mutex::default());
+        Self { table: RwLock::default(), sessions, schedules, audit, events, ledger, folder, address, since_ms, clock }
     }
 }
 
@@ -553,6 +557,27 @@ impl Journal for MemoryJournal {
     fn switch_loop(&self, switch: LoopSwitch) -> Ticket<()> {
         self.switched(switch);
         Ticket::ready(Ok(()))
+    }
+
+    fn reserve(&self, reservation: Reservation) -> Ticket<Reserving> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        Ticket::ready(Ok(ledger.reserve(reservation, |run_id, fence| self.is_held(run_id, fence))))
+    }
+
+    fn settle(&self, settlement: Settlement) -> Ticket<bool> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        Ticket::ready(Ok(ledger.settle(&settlement)))
+    }
+
+    fn ledger(&self, now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
+        let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        Ticket::ready(Ok(ledger.accounts(now_ms, |run_id, fence| self.is_held(run_id, fence))))
     }
 
     fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>> {

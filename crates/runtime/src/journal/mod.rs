@@ -13,6 +13,7 @@ pub mod decision_queue;
 pub mod failpoint;
 pub mod fault;
 mod lease_clock;
+pub mod ledger;
 mod line;
 mod log;
 mod measured;
@@ -60,6 +61,7 @@ pub use run_filter::{ListedStatus, RunFilter};
 pub use schedules::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, UnderWay};
 pub use store_name::{file, open, open_held, outlives_process, shown};
 
+use self::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
 use self::store_name::StoreKind;
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::{Status, Termination};
@@ -259,7 +261,31 @@ pub trait Journal: Send + Sync {
 
     /// The loops that were switched, by name.
     fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>>;
+
+    /// Reserves what a call may spend in an account of a spending limit, if there is room for it: of all reservations and of all
+    /// that was spent in the time of the account, the sum is never over its most. What a driver reserved whose lease is over is given
+    /// back. A store that keeps no ledger refuses: nothing is spent then.
+    fn reserve(&self, reservation: Reservation) -> Ticket<Reserving> {
+        drop(reservation);
+        Ticket::ready(Err(StoreError::Other(NO_LEDGER.to_owned())))
+    }
+
+    /// Ends a reservation with what was used; ignored when it is not there. Returns whether a warning is due that was not
+    /// given in this window.
+    fn settle(&self, settlement: Settlement) -> Ticket<bool> {
+        drop(settlement);
+        Ticket::ready(Err(StoreError::Other(NO_LEDGER.to_owned())))
+    }
+
+    /// The accounts of spending limits, at most [`ledger::MOST_LEDGER_ACCOUNTS`].
+    fn ledger(&self, _now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
+        Ticket::ready(Ok(Vec::new()))
+    }
 }
+
+/// Why a store refuses a reservation.
+const NO_LEDGER: &str = "the `limits` of the project are held by a store with a ledger, and this one has none: take the limits out of \
+                         the project file, or keep its runs in SQLite or PostgreSQL";
 
 /// A run to be created.
 #[derive(Debug, Clone)]

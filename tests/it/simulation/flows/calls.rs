@@ -133,5 +133,5 @@ impl World<'_> {
 
 fn question(run_id: String, pause: u32) -> SubrunQuestion {
     let question = Question { run_id: Some(run_id), ..Question::new(Termination::Human, "Go on?") };
-    SubrunQuestion { pause, question, calls: Vec::new(), steps: Vec::new() }
+    SubrunQuestion { pause, question, calls: Vec::new(), steps: Vec::new(), until_ms: None }
 }

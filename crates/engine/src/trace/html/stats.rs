@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{END, head};
 use crate::outcome::Status;
-use crate::run_stats::{ModelFigures, RunFigures, RunGroup, RunStats, ToolFigures};
+use crate::run_stats::{LimitUse, ModelFigures, RunFigures, RunGroup, RunStats, ToolFigures};
 use crate::trace::escape::html as escaped;
 use crate::trace::units::{count, dollars, duration, plural};
 
@@ -65,6 +65,7 @@ pub fn run_stats(report: &RunStats) -> String {
     }
     of_models(&mut page, &report.models);
     of_tools(&mut page, &report.tools);
+    of_limits(&mut page, &report.limits);
     left_out(&mut page, report);
     page.push_str("</main>\n");
     page.push_str(END);
@@ -309,6 +310,27 @@ fn of_tools(page: &mut String, tools: &[ToolFigures]) {
         ]
     };
     table(page, "Tools", &heads, tools.iter().map(row));
+}
+
+fn of_limits(page: &mut String, limits: &[LimitUse]) {
+    if limits.is_empty() {
+        return;
+    }
+    let heads = ["limit of", "every", "used", "tokens", "most", "cost", "most", "reserved tokens", "until"];
+    let row = |limit: &LimitUse| {
+        vec![
+            limit.of.clone(),
+            limit.every.clone(),
+            format!("{:.0} %", limit.used * 100.0),
+            count(limit.tokens),
+            limit.most_tokens.map(count).unwrap_or_default(),
+            dollars(limit.cost_usd),
+            limit.most_usd.map(dollars).unwrap_or_default(),
+            count(limit.reserved_tokens),
+            limit.until.clone().unwrap_or_default(),
+        ]
+    };
+    table(page, "Spending limits", &heads, limits.iter().map(row));
 }
 
 /// What the report lacks.

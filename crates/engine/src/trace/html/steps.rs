@@ -191,6 +191,7 @@ pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
             Termination::Stuck => "is stuck",
             Termination::Waiting => "waits for a time",
             Termination::WaitingEvent => "waits for an event",
+            Termination::SpendingLimit => "waits for room in a spending limit",
             _ if !question.expected_keys.is_empty() => "a form",
             _ => "a question",
         };

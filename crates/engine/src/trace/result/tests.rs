@@ -112,6 +112,7 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
         calls: vec![CallId { iteration: 2, index: 0 }],
         forced: None,
         steps: Vec::new(),
+        until_ms: None,
         asks: None,
     };
     let state = in_phase(Phase::Paused { pause: Box::new(pause), turn: Some(turn) });
@@ -144,6 +145,7 @@ fn a_question_is_not_shown_again_as_a_call() {
         calls: vec![id],
         forced: None,
         steps: Vec::new(),
+        until_ms: None,
         asks: None,
     };
     let turn = Turn { iteration: 1, calls: vec![call], ..Turn::default() };

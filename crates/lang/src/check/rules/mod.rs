@@ -29,6 +29,7 @@ mod cut_list;
 mod dead_case;
 mod empty_budget;
 mod empty_range;
+mod equal_limits;
 mod equal_times;
 mod file_input;
 mod filled_variable;
@@ -46,8 +47,10 @@ mod idle_approval;
 mod idle_on_cancel;
 mod idle_on_failure;
 mod idle_on_uncertain;
+mod idle_spending_limit;
 mod item_key;
 mod key_in_the_clear;
+mod limit_without_price;
 mod limits_at_odds;
 mod mail_target;
 mod many_tools;
@@ -99,6 +102,7 @@ mod uncancelled_items;
 mod unheld_step;
 mod unknown_column;
 mod unknown_datasource;
+mod unknown_limit;
 mod unknown_required_tool;
 mod unknown_secret;
 mod unknown_zone;
@@ -219,5 +223,9 @@ pub const RULES: &[Rule] = &[
     many_tools::RULE,
     server_text::RULE,
     offered_tool::RULE,
+    idle_spending_limit::RULE,
+    limit_without_price::RULE,
+    equal_limits::RULE,
+    unknown_limit::RULE,
     uncancelled_items::RULE,
 ];

@@ -33,6 +33,7 @@ pub fn unreachable(program: &Program) -> Vec<(String, &'static str)> {
                 | Termination::ConditionNotMet
                 | Termination::Waiting
                 | Termination::WaitingEvent
+                | Termination::SpendingLimit
         )
     };
     let general = ALL.into_iter().filter(is_general);
@@ -40,13 +41,14 @@ pub fn unreachable(program: &Program) -> Vec<(String, &'static str)> {
 }
 
 /// All endings.
-const ALL: [Termination; 19] = [
+const ALL: [Termination; 20] = [
     Termination::Complete,
     Termination::ForcedAnswer,
     Termination::MaxIterations,
     Termination::Timeout,
     Termination::Context,
     Termination::Budget,
+    Termination::SpendingLimit,
     Termination::Stuck,
     Termination::ModelError,
     Termination::InvalidReplies,
@@ -86,6 +88,7 @@ pub fn why_not(program: &Program, ending: Termination) -> Option<&'static str> {
             fails.then_some("`on_limit` is not `answer`")
         }),
         Termination::Budget => (!budget()).then_some("it has no `budget`"),
+        Termination::SpendingLimit => program.project.limits.is_empty().then_some("its project has no `limits`"),
         Termination::Stuck => match program {
             Program::Flow(_) => pauses(program, Termination::Stuck),
             Program::Loop(program) => {
@@ -211,13 +214,15 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
                 | Termination::Uncertain
                 | Termination::Waiting
                 | Termination::WaitingEvent
+                | Termination::SpendingLimit
                 | Termination::ModelError => report(pointer, kind, found),
                 _ => {
                     let message = "this is an ending: no run waits so".to_owned();
                     let fault = subject.error(codes::SCENARIO_NAME, pointer, message);
                     found.push(
                         fault.help(
-                            "a run waits by `human`, `approval`, `stuck`, `uncertain`, `waiting`, `waiting_event` or `model_error`",
+                            "a run waits by `human`, `approval`, `stuck`, `uncertain`, `waiting`, `waiting_event`, `spending_limit` or \
+                             `model_error`",
                         ),
                     );
                 }

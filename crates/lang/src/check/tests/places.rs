@@ -179,5 +179,9 @@ pub const PLACES: &[&str] = &[
     r#"L243 loop.json:6:42 /properties/tools/0/server: "files""#,
     "L037 loop.json:8:14 /properties/tools: []",
     r#"L245 loop.json:4:49 /mcp/annotations/destructiveHint: "destructiveHint""#,
+    r#"L246 loopctl.json:3:34 /limits/0/timezone: "europe/berlin""#,
+    "L247 loopctl.json:3:43 /limits/0/cost_usd: 20",
+    r#"L248 loopctl.json:4:5 /limits/1: {"every": "day", "tokens": 500000, "on_limit": "wait"}"#,
+    r#"L249 loopctl.json:3:40 /limits/0/model: "mian""#,
     r#"L257 loop.json:17:11 /definition/actions/0/properties/on_failure: "on_failure""#,
 ];

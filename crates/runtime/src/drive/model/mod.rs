@@ -50,6 +50,7 @@ use crate::drive::clock;
 use crate::drive::model_waits::FailedRequest;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
+use crate::drive::spending::{CallToReserve, NoRoom};
 use failure::{AttemptFailure, Peer};
 use http::Endpoint;
 use loopctl_engine::conversation::{Conversation, Message, Role, estimated_tokens};
@@ -525,10 +526,9 @@ pub async fn ask(
         let retry = if has_next { &brief } else { retry };
         let (mut failures, mut empty) = (Failures::default(), 0);
         loop {
-            // Pinned here and passed by reference, so that it takes its space once.
-            let attempted = {
-                let attempt = std::pin::pin!(model.attempt(ask, wire));
-                PendingModelCall::attempt(ask.wait, attempt).await
+            let attempted = match limited_attempt(model, ask, wire).await {
+                Ok(attempted) => attempted,
+                Err(none) => return Err(no_room(none, tried, started_at)),
             };
             let is_missed = model.is_missed(attempted.as_ref().err());
             let mut failure = match attempted {
@@ -583,6 +583,52 @@ pub async fn ask(
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
     Err(fault(none, tried, started_at, may_pass))
+}
+
+/// Makes an attempt, if the spending limits of the project leave room for it.
+async fn limited_attempt(
+    model: &ModelClient,
+    ask: &Ask<'_>,
+    wire: &mut Wire,
+) -> Result<Result<AttemptReply, AttemptFailure>, NoRoom> {
+    let (bytes, max_tokens) = (ask.conversation.bytes, ask.max_tokens);
+    let reserved =
+        PendingModelCall::reserve(ask.wait, CallToReserve { model: &model.facts, bytes, max_tokens }).await?;
+    let attempted = {
+        // Pinned here and passed by reference, so that it takes its space once.
+        let attempt = std::pin::pin!(model.attempt(ask, wire));
+        PendingModelCall::attempt(ask.wait, attempt).await
+    };
+    if !reserved.is_empty() {
+        let used = match &attempted {
+            Ok(reply) => Some(counted(ask, reply)),
+            Err(failure) => used(model, ask, failure).0,
+        };
+        Box::pin(reserved.settle(used, model.facts.price)).await?;
+    }
+    Ok(attempted)
+}
+
+/// The tokens of a reply: what its provider does not count is estimated.
+fn counted(ask: &Ask<'_>, reply: &AttemptReply) -> Tokens {
+    let (input, output) = (estimated_tokens(ask.conversation.bytes), estimated_tokens(reply.written()));
+    Tokens::of_reply(reply.usage, Tokens { input, output, ..Tokens::default() }).0
+}
+
+/// The fault of a call that was not made, because a spending limit leaves no room for it.
+fn no_room(none: NoRoom, failed: Vec<event::FailedAttempt>, started_at: Instant) -> ModelFault {
+    let NoRoom { message, limit } = none;
+    ModelFault {
+        code: ModelFaultCode::SpendingLimit,
+        message,
+        retryable: limit.as_ref().is_some_and(|limit| limit.until_ms.is_some()),
+        attempts: u32::try_from(failed.len()).unwrap_or(u32::MAX),
+        duration_ms: clock::elapsed_ms(started_at),
+        failed,
+        window: None,
+        prompt_tokens: None,
+        spending_limit: limit.map(Box::new),
+    }
 }
 
 /// What a failed attempt used, and whether that is an estimate: a reply that came was made and is paid for, although its
@@ -671,5 +717,6 @@ fn fault(
         failed,
         window: failure.length.as_ref().and_then(|length| length.window),
         prompt_tokens: failure.length.as_ref().and_then(|length| length.prompt),
+        spending_limit: None,
     }
 }

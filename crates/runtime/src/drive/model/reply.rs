@@ -40,7 +40,7 @@ pub(super) struct AttemptReply {
 
 impl AttemptReply {
     /// The bytes that the model wrote: text, calls and reasoning that can be read.
-    fn written(&self) -> usize {
+    pub(super) fn written(&self) -> usize {
         let thought = self.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
         self.calls.iter().fold(self.text.len().saturating_add(thought), |sum, call| sum.saturating_add(call.size()))
     }

@@ -7,19 +7,22 @@ use super::interrupts::{Interruption, Interrupts, Waited};
 use super::live::ReplyReporter;
 use super::run_log;
 use crate::drive::fault::Fault;
+use crate::drive::lease_guard::RunLease;
 use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
 use crate::drive::notices;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::reply_bounds;
 use crate::drive::run_meter::RunMeter;
 use crate::drive::secret::Vault;
+use crate::drive::spending::{SpendingGuard, SpendingRun};
+use crate::drive::world::World;
 use loopctl_engine::budget;
 use loopctl_engine::dialect;
 use loopctl_engine::event::{self, EventKind, ModelFaultCode};
 use loopctl_engine::history;
 use loopctl_engine::notice::{Listener, Notice};
 use loopctl_engine::reply::window;
-use loopctl_engine::state::State;
+use loopctl_engine::state::{LoopState, State};
 use loopctl_lang::program::Program;
 
 impl Driver<'_> {
@@ -76,7 +79,7 @@ impl Driver<'_> {
             }
         };
         let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
-        let question = PendingModelCall::of(&self.world.deaths, &self.lease.run_id);
+        let question = question(self.world, self.program, &self.lease, state);
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),
@@ -106,6 +109,7 @@ impl Driver<'_> {
             Some(live) => Box::pin(interrupts.wait(live.while_waiting(asked))).await?,
             None => interrupts.wait(asked).await?,
         };
+        question.sound()?;
         let what = match answer {
             Waited::Done(Some(Ok(mut reply))) => {
                 if let Some(live) = &live {
@@ -122,6 +126,19 @@ impl Driver<'_> {
         };
         Ok((Interruption::Event(what), Vec::new()))
     }
+}
+
+/// The question of a run, with the spending limits that it is held to.
+fn question<'s>(
+    world: &'s World,
+    program: &'s Program,
+    lease: &'s RunLease,
+    state: &'s LoopState,
+) -> PendingModelCall<'s> {
+    let (run_id, loop_name, fence) = (lease.run_id.as_str(), state.header.loop_name.as_str(), lease.fence);
+    let run = SpendingRun { run_id, fence, loop_name, estimator: Some(&state.counters.estimator) };
+    let spending = SpendingGuard::of(&world.journal, program, run);
+    PendingModelCall::of(&world.deaths, run_id).limited(spending)
 }
 
 /// Reports what is no step of the run.

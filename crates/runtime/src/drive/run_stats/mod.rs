@@ -2,6 +2,7 @@
 //! are read is bounded, and the report says what it lacks.
 
 mod journal_tally;
+mod limit_uses;
 mod tally;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use jiff::tz::TimeZone;
 
+pub use self::limit_uses::limit_uses;
 use self::tally::StatsTally;
 use super::engine::Engine;
 use super::fault::Fault;
@@ -104,7 +106,7 @@ impl JournalReader for RecordedJournals {
     }
 }
 
-/// The report.
+/// The report, without spending limits: whose accounts are shown is its reader's matter.
 ///
 /// # Errors
 /// When the store fails. A journal that can't be read is counted.

@@ -151,6 +151,7 @@ impl StatsTally {
             orgs: most_runs(self.orgs),
             models,
             tools,
+            limits: Vec::new(),
             left_out,
         }
     }

@@ -407,5 +407,6 @@ fn class(code: ModelFaultCode) -> &'static str {
         ModelFaultCode::ContextExceeded => "question too long for the model",
         ModelFaultCode::ModelProtocol => "model gave no readable answer",
         ModelFaultCode::ScriptExhausted => "script has no more replies",
+        ModelFaultCode::SpendingLimit => "a spending limit of the project is reached",
     }
 }

@@ -21,6 +21,7 @@ mod answer_tokens;
 mod audit;
 mod basics;
 mod decisions;
+mod ledger;
 mod lines;
 mod lists;
 mod outside_events;
@@ -216,6 +217,24 @@ pub const CASES: &[(&str, Case)] = &[
         "a_loop_is_switched_off_and_on_again_with_a_line_of_it",
         audit::a_loop_is_switched_off_and_on_again_with_a_line_of_it,
     ),
+    (
+        "what_is_reserved_and_what_was_spent_is_never_more_than_the_most",
+        ledger::what_is_reserved_and_what_was_spent_is_never_more_than_the_most,
+    ),
+    ("money_is_held_as_tokens_are", ledger::money_is_held_as_tokens_are),
+    (
+        "a_new_day_begins_with_nothing_spent_and_what_is_reserved_stays",
+        ledger::a_new_day_begins_with_nothing_spent_and_what_is_reserved_stays,
+    ),
+    (
+        "what_was_spent_leaves_a_rolling_window_part_by_part",
+        ledger::what_was_spent_leaves_a_rolling_window_part_by_part,
+    ),
+    (
+        "what_a_driver_reserved_is_given_back_when_its_lease_is_over",
+        ledger::what_a_driver_reserved_is_given_back_when_its_lease_is_over,
+    ),
+    ("of_many_who_reserve_at_once_as_many_as_fit_do", ledger::of_many_who_reserve_at_once_as_many_as_fit_do),
 ];
 
 /// A run to be created, with this id.

@@ -16,6 +16,7 @@ mod database_errors;
 mod decisions;
 mod examination;
 mod leases;
+mod ledger;
 mod line;
 mod new_runs;
 mod outside_events;
@@ -50,6 +51,7 @@ use self::new_runs::CreateOutbox;
 use self::target::PostgresTarget;
 use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
+use super::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
 use super::store_name::StoreKind;
 use super::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
@@ -482,6 +484,18 @@ impl Journal for PostgresJournal {
 
     fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>> {
         self.ask(move |database| async move { database.switches().await })
+    }
+
+    fn reserve(&self, reservation: Reservation) -> Ticket<Reserving> {
+        self.ask(move |database| async move { database.reserve(reservation).await })
+    }
+
+    fn settle(&self, settlement: Settlement) -> Ticket<bool> {
+        self.ask(move |database| async move { database.settle_spending(settlement).await })
+    }
+
+    fn ledger(&self, now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
+        self.ask(move |database| async move { database.ledger(now_ms).await })
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -50,7 +50,7 @@ macro_rules! waits_with_those_below {
            SELECT min(coalesce(b.waits_since_ms, b.updated_at_ms)) FROM @.runs b
            WHERE b.called_by IS NOT NULL AND (b.status = 'paused' OR b.waits_since_ms IS NOT NULL)
              AND b.run_id > r.run_id || '.' AND b.run_id < r.run_id || '/'
-             AND (b.status = 'running' OR b.status = 'paused' AND coalesce(b.termination, '') NOT IN ('model_error', 'waiting', 'waiting_event')))) END"
+             AND (b.status = 'running' OR b.status = 'paused' AND coalesce(b.termination, '') NOT IN ('model_error', 'waiting', 'waiting_event', 'spending_limit')))) END"
     };
 }
 

@@ -18,7 +18,7 @@ impl Database {
         let waiting = format!(
             "WITH waiting AS MATERIALIZED (
                SELECT r.loop_name, r.updated_at_ms AS since FROM @.runs r
-               WHERE r.status = 'paused' AND r.called_by IS NULL AND coalesce(r.termination, '') NOT IN ('model_error', 'waiting')
+               WHERE r.status = 'paused' AND r.called_by IS NULL AND coalesce(r.termination, '') NOT IN ('model_error', 'waiting', 'waiting_event', 'spending_limit')
                UNION ALL
                SELECT r.loop_name, {WAITS} FROM @.runs r
                WHERE r.status = 'running' AND r.called_by IS NULL AND NOT ({SET_ASIDE}))

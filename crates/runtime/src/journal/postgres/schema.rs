@@ -9,7 +9,7 @@ use super::target::PostgresTarget;
 use crate::journal::StoreError;
 
 /// The version of the tables.
-pub const VERSION: i32 = 13;
+pub const VERSION: i32 = 14;
 /// The oldest version of loopctl's tables whose programs can work with these: later ones only added to them.
 const OLDEST_READER: i32 = 4;
 /// The lease of a store whose name says nothing of it.
@@ -18,7 +18,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(15);
 const LOCK: i64 = 0x4C4F_4F50;
 
 /// All tables: a role needs its rights on each.
-pub(super) const NAMES: [&str; 14] = [
+pub(super) const NAMES: [&str; 17] = [
     "loopctl",
     "drivers",
     "runs",
@@ -33,6 +33,9 @@ pub(super) const NAMES: [&str; 14] = [
     "audit",
     "loop_switches",
     "outside_events",
+    "ledger",
+    "ledger_parts",
+    "reservations",
 ];
 
 /// The tables. `@` is the schema. What models and clients write is `bytea`: `text` refuses a NUL. The row of a run is
@@ -201,6 +204,35 @@ CREATE TABLE @.loop_switches (
   actor text,
   reason bytea
 );
+CREATE TABLE @.ledger (
+  account text COLLATE \"C\" PRIMARY KEY,
+  from_ms bigint NOT NULL,
+  until_ms bigint,
+  stays_ms bigint,
+  most_tokens bigint,
+  most_nanos bigint,
+  settled_tokens bigint NOT NULL,
+  settled_nanos bigint NOT NULL,
+  reserved_tokens bigint NOT NULL,
+  reserved_nanos bigint NOT NULL,
+  warned_ms bigint
+);
+CREATE TABLE @.ledger_parts (
+  account text COLLATE \"C\" NOT NULL,
+  part_ms bigint NOT NULL,
+  tokens bigint NOT NULL,
+  nanos bigint NOT NULL,
+  PRIMARY KEY (account, part_ms)
+);
+CREATE TABLE @.reservations (
+  account text COLLATE \"C\" NOT NULL,
+  id text COLLATE \"C\" NOT NULL,
+  run_id text NOT NULL,
+  fence bigint NOT NULL,
+  tokens bigint NOT NULL,
+  nanos bigint NOT NULL,
+  PRIMARY KEY (account, id)
+);
 ";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
@@ -217,6 +249,7 @@ const MIGRATIONS: &[(i32, &str)] = &[
     (10, FROM_10),
     (11, FROM_11),
     (12, FROM_12),
+    (13, FROM_13),
 ];
 
 /// Version 2 knows in which folder a run started, and finds runs and texts that may be deleted.
@@ -359,6 +392,39 @@ ALTER TABLE @.loopctl ADD COLUMN line_joins bigint NOT NULL DEFAULT 0;
 ALTER TABLE @.runs ADD COLUMN line text, ADD COLUMN line_limit int, ADD COLUMN line_rule text, ADD COLUMN place bigint;
 CREATE INDEX runs_by_line ON @.runs (line, place)
   WHERE line IS NOT NULL AND (status IN ('running', 'paused') OR status = 'cancelled' AND termination IS NULL);
+";
+
+/// Version 14 knows what was spent in the accounts of spending limits.
+const FROM_13: &str = "
+CREATE TABLE @.ledger (
+  account text COLLATE \"C\" PRIMARY KEY,
+  from_ms bigint NOT NULL,
+  until_ms bigint,
+  stays_ms bigint,
+  most_tokens bigint,
+  most_nanos bigint,
+  settled_tokens bigint NOT NULL,
+  settled_nanos bigint NOT NULL,
+  reserved_tokens bigint NOT NULL,
+  reserved_nanos bigint NOT NULL,
+  warned_ms bigint
+);
+CREATE TABLE @.ledger_parts (
+  account text COLLATE \"C\" NOT NULL,
+  part_ms bigint NOT NULL,
+  tokens bigint NOT NULL,
+  nanos bigint NOT NULL,
+  PRIMARY KEY (account, part_ms)
+);
+CREATE TABLE @.reservations (
+  account text COLLATE \"C\" NOT NULL,
+  id text COLLATE \"C\" NOT NULL,
+  run_id text NOT NULL,
+  fence bigint NOT NULL,
+  tokens bigint NOT NULL,
+  nanos bigint NOT NULL,
+  PRIMARY KEY (account, id)
+);
 ";
 
 /// What a role that makes nothing needs.

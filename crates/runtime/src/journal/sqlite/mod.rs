@@ -15,6 +15,7 @@ mod decisions;
 mod drivers;
 mod examination;
 mod leases;
+mod ledger;
 mod line;
 mod outside_events;
 mod prune;
@@ -59,6 +60,7 @@ use self::workers::{Introduce, ListWorkers};
 use self::writer::SqliteWriter;
 use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
+use super::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
 use super::store_name::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
@@ -488,6 +490,22 @@ impl Journal for SqliteJournal {
             return Ticket::ready(Err(fault));
         }
         self.quick.ask(None, audit::switches)
+    }
+
+    fn reserve(&self, reservation: Reservation) -> Ticket<Reserving> {
+        self.write(reservation)
+    }
+
+    fn settle(&self, settlement: Settlement) -> Ticket<bool> {
+        self.write(settlement)
+    }
+
+    fn ledger(&self, now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let drivers = self.drivers.clone();
+        self.quick.ask(None, move |connection| drivers.ledger(connection, now_ms))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -182,7 +182,7 @@ macro_rules! waits_with_those_below {
            WHERE below.parent_run_id IS NOT NULL AND (below.status = 'paused' OR below.waits_since_ms IS NOT NULL)
              AND below.run_id > runs.run_id || '.' AND below.run_id < runs.run_id || '/'
              AND (below.status = 'running' OR below.status = 'paused'
-               AND coalesce(below.termination, '') NOT IN ('model_error', 'waiting', 'waiting_event')))) END"
+               AND coalesce(below.termination, '') NOT IN ('model_error', 'waiting', 'waiting_event', 'spending_limit')))) END"
     };
 }
 

@@ -16,7 +16,7 @@ pub(super) fn counted(connection: &Connection, moments: WaitMoments) -> Result<R
     let sql = format!(
         "WITH waiting AS MATERIALIZED (
            SELECT loop_name, updated_at_ms AS since FROM runs
-           WHERE status = 'paused' AND parent_run_id IS NULL AND coalesce(termination, '') NOT IN ('model_error', 'waiting')
+           WHERE status = 'paused' AND parent_run_id IS NULL AND coalesce(termination, '') NOT IN ('model_error', 'waiting', 'waiting_event', 'spending_limit')
            UNION ALL
            SELECT loop_name, {WAITS} FROM runs WHERE status = 'running' AND parent_run_id IS NULL AND NOT {SET_ASIDE})
          SELECT loop_name, (since <= ?1) + (since <= ?2) + (since <= ?3) AS moments, min(since) AS oldest_ms, count(*) AS runs

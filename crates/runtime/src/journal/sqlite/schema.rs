@@ -15,7 +15,7 @@ use crate::journal::lease_clock::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 18;
+pub(super) const VERSION: i64 = 19;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -181,6 +181,35 @@ CREATE TABLE loop_switches (
   actor TEXT,
   reason TEXT
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE ledger (
+  account TEXT PRIMARY KEY,
+  from_ms INTEGER NOT NULL,
+  until_ms INTEGER,
+  stays_ms INTEGER,
+  most_tokens INTEGER,
+  most_nanos INTEGER,
+  settled_tokens INTEGER NOT NULL,
+  settled_nanos INTEGER NOT NULL,
+  reserved_tokens INTEGER NOT NULL,
+  reserved_nanos INTEGER NOT NULL,
+  warned_ms INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE TABLE ledger_parts (
+  account TEXT NOT NULL,
+  part_ms INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  nanos INTEGER NOT NULL,
+  PRIMARY KEY (account, part_ms)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE reservations (
+  account TEXT NOT NULL,
+  id TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  fence INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  nanos INTEGER NOT NULL,
+  PRIMARY KEY (account, id)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Has the file give pages back when it is asked to.
@@ -206,6 +235,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (15, FROM_15),
     (16, FROM_16),
     (17, FROM_17),
+    (18, FROM_18),
 ];
 
 const FROM_2: &str = "
@@ -396,6 +426,39 @@ ALTER TABLE runs ADD COLUMN line_rule TEXT;
 ALTER TABLE runs ADD COLUMN place INTEGER;
 CREATE INDEX IF NOT EXISTS runs_by_line ON runs (line, place)
   WHERE line IS NOT NULL AND (status IN ('running', 'paused') OR status = 'cancelled' AND termination IS NULL);
+";
+
+/// Version 19 knows what was spent in the accounts of spending limits.
+const FROM_18: &str = "
+CREATE TABLE IF NOT EXISTS ledger (
+  account TEXT PRIMARY KEY,
+  from_ms INTEGER NOT NULL,
+  until_ms INTEGER,
+  stays_ms INTEGER,
+  most_tokens INTEGER,
+  most_nanos INTEGER,
+  settled_tokens INTEGER NOT NULL,
+  settled_nanos INTEGER NOT NULL,
+  reserved_tokens INTEGER NOT NULL,
+  reserved_nanos INTEGER NOT NULL,
+  warned_ms INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ledger_parts (
+  account TEXT NOT NULL,
+  part_ms INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  nanos INTEGER NOT NULL,
+  PRIMARY KEY (account, part_ms)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reservations (
+  account TEXT NOT NULL,
+  id TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  fence INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  nanos INTEGER NOT NULL,
+  PRIMARY KEY (account, id)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// What a file turned out to be.

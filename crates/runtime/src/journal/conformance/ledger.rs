@@ -1,0 +1,154 @@
+//! The ledger of spending limits.
+
+use super::*;
+use crate::journal::ledger::{
+    AccountBalance, AccountTime, MostSpent, Reservation, Reserving, RollingParts, Settlement, SpentAmount,
+};
+
+const DAY_MS: i64 = 86_400_000;
+
+fn tokens(tokens: i64) -> SpentAmount {
+    SpentAmount { tokens, usd_nanos: tokens * 10 }
+}
+
+fn day(number: i64) -> AccountTime {
+    AccountTime { from_ms: number * DAY_MS, until_ms: Some((number + 1) * DAY_MS), rolling: None }
+}
+
+/// A reservation in an account of 100 tokens, on day 20,000.
+fn reservation(run_id: &str, fence: u64, id: &str, amount: i64) -> Reservation {
+    Reservation {
+        account: "one".to_owned(),
+        id: id.to_owned(),
+        run_id: run_id.to_owned(),
+        fence,
+        amount: tokens(amount),
+        most: MostSpent { tokens: Some(100), usd_nanos: None },
+        time: day(20_000),
+    }
+}
+
+fn settlement(id: &str, used: i64, time: AccountTime) -> Settlement {
+    let (now_ms, warn_at) = (20_000 * DAY_MS, MostSpent { tokens: Some(80), usd_nanos: None });
+    let account = "one".to_owned();
+    Settlement { account, id: id.to_owned(), used: tokens(used), time, warn_at, now_ms, warned_since_ms: time.from_ms }
+}
+
+fn reserve(journal: &dyn Journal, reservation: Reservation) -> Option<AccountBalance> {
+    match wait(journal.reserve(reservation)).unwrap() {
+        Reserving::Reserved => None,
+        Reserving::Full(balance) => Some(balance),
+    }
+}
+
+fn settle(journal: &dyn Journal, settlement: Settlement) -> bool {
+    wait(journal.settle(settlement)).unwrap()
+}
+
+/// What the account holds at noon of a day: settled, reserved.
+fn held(journal: &dyn Journal, day: i64) -> (i64, i64) {
+    let accounts = wait(journal.ledger(day * DAY_MS + DAY_MS / 2)).unwrap();
+    let balance = accounts.iter().find(|of| of.account == "one").unwrap().balance;
+    assert_eq!(balance.settled.usd_nanos, balance.settled.tokens * 10);
+    (balance.settled.tokens, balance.reserved.tokens)
+}
+
+pub(super) fn what_is_reserved_and_what_was_spent_is_never_more_than_the_most(journal: &dyn Journal) {
+    let fence = begin(journal, "r");
+    assert_eq!(wait(journal.ledger(0)).unwrap(), Vec::new());
+    assert!(reserve(journal, reservation("r", fence, "too-much", 101)).is_some(), "also in an account that is new");
+    assert_eq!(reserve(journal, reservation("r", fence, "a", 60)), None);
+    let full = reserve(journal, reservation("r", fence, "b", 41)).unwrap();
+    assert_eq!((full.settled, full.reserved), (tokens(0), tokens(60)));
+    assert_eq!(reserve(journal, reservation("r", fence, "b", 40)), None);
+    assert_eq!(held(journal, 20_000), (0, 100));
+    // Less was used than was reserved.
+    assert!(!settle(journal, settlement("a", 10, day(20_000))));
+    assert_eq!(held(journal, 20_000), (10, 40));
+    assert_eq!(reserve(journal, reservation("r", fence, "c", 50)), None);
+    // A call may use more than was reserved for it.
+    assert!(settle(journal, settlement("c", 75, day(20_000))), "the warning is due");
+    assert!(!settle(journal, settlement("c", 75, day(20_000))), "it is settled");
+    assert!(!settle(journal, settlement("b", 20, day(20_000))), "the warning was given");
+    assert_eq!(held(journal, 20_000), (105, 0));
+    assert!(reserve(journal, reservation("r", fence, "d", 1)).is_some());
+}
+
+pub(super) fn money_is_held_as_tokens_are(journal: &dyn Journal) {
+    let fence = begin(journal, "r");
+    let of_money = |id: &str, amount: i64| Reservation {
+        most: MostSpent { tokens: None, usd_nanos: Some(500) },
+        ..reservation("r", fence, id, amount)
+    };
+    assert_eq!(reserve(journal, of_money("a", 50)), None);
+    let full = reserve(journal, of_money("b", 1)).unwrap();
+    assert_eq!(full.reserved.usd_nanos, 500);
+    let listed = wait(journal.ledger(0)).unwrap();
+    assert_eq!((listed[0].most, listed[0].from_ms), (of_money("a", 1).most, Some(20_000 * DAY_MS)));
+}
+
+pub(super) fn a_new_day_begins_with_nothing_spent_and_what_is_reserved_stays(journal: &dyn Journal) {
+    let fence = begin(journal, "r");
+    assert_eq!(reserve(journal, reservation("r", fence, "a", 60)), None);
+    assert_eq!(reserve(journal, reservation("r", fence, "b", 40)), None);
+    settle(journal, settlement("a", 60, day(20_000)));
+    assert_eq!((held(journal, 20_000), held(journal, 20_001)), ((60, 40), (0, 40)));
+    let tomorrow = |id: &str, amount| Reservation { time: day(20_001), ..reservation("r", fence, id, amount) };
+    assert_eq!(reserve(journal, tomorrow("c", 61)).unwrap().settled, tokens(0));
+    assert_eq!(reserve(journal, tomorrow("c", 60)), None);
+    assert!(settle(journal, settlement("b", 90, day(20_001))), "the warning of the new day");
+    // A clock that is behind does not bring the day before back.
+    assert!(reserve(journal, reservation("r", fence, "d", 1)).is_some());
+    assert_eq!(held(journal, 20_001), (90, 60));
+}
+
+pub(super) fn what_was_spent_leaves_a_rolling_window_part_by_part(journal: &dyn Journal) {
+    let fence = begin(journal, "r");
+    // A window of 60 ms, of parts of 10 ms.
+    let at = |now_ms: i64| {
+        let rolling = RollingParts { gone_ms: now_ms - 70, now_ms: now_ms / 10 * 10, stays_ms: 70 };
+        AccountTime { from_ms: 0, until_ms: None, rolling: Some(rolling) }
+    };
+    let spend = |id: &str, now_ms: i64, amount: i64| {
+        let full = reserve(journal, Reservation { time: at(now_ms), ..reservation("r", fence, id, amount) });
+        if full.is_none() {
+            settle(journal, settlement(id, amount, at(now_ms)));
+        }
+        full
+    };
+    assert_eq!(spend("a", 1_000, 40), None);
+    assert_eq!(spend("b", 1_025, 60), None);
+    let full = spend("c", 1_069, 10).unwrap();
+    assert_eq!((full.settled, full.frees_at_ms), (tokens(100), Some(1_070)));
+    assert_eq!(spend("c", 1_070, 40), None);
+    assert_eq!(spend("d", 1_089, 1).unwrap().frees_at_ms, Some(1_090));
+    assert_eq!(spend("d", 1_090, 60), None);
+    let listed = wait(journal.ledger(1_200)).unwrap();
+    assert_eq!((listed[0].balance.settled, listed[0].from_ms), (tokens(0), None));
+}
+
+pub(super) fn what_a_driver_reserved_is_given_back_when_its_lease_is_over(journal: &dyn Journal) {
+    let fence = begin(journal, "r");
+    assert_eq!(reserve(journal, reservation("r", fence, "a", 90)), None);
+    assert_eq!(reserve(journal, reservation("r", fence, "b", 10)), None);
+    wait(journal.release("r", fence)).unwrap();
+    assert_eq!(held(journal, 20_000), (0, 0));
+    let lease = wait(journal.lease("r")).unwrap();
+    assert_eq!(held(journal, 20_000), (0, 0), "the lease is another one");
+    assert_eq!(reserve(journal, reservation("r", lease.fence, "c", 100)), None);
+    // It is too late to settle what was given back.
+    assert!(!settle(journal, settlement("a", 90, day(20_000))));
+    assert_eq!(held(journal, 20_000), (0, 100));
+}
+
+pub(super) fn of_many_who_reserve_at_once_as_many_as_fit_do(journal: &dyn Journal) {
+    let fence = begin(journal, "r");
+    let reserved = std::thread::scope(|scope| {
+        let all = (0..40).map(|number| {
+            scope.spawn(move || reserve(journal, reservation("r", fence, &format!("of-{number}"), 7)).is_none())
+        });
+        let all: Vec<_> = all.collect();
+        all.into_iter().map(|one| one.join().unwrap()).filter(|is_reserved| *is_reserved).count()
+    });
+    assert_eq!((reserved, held(journal, 20_000)), (14, (0, 98)));
+}

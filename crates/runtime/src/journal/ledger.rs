@@ -1,0 +1,158 @@
+//! The ledger: what was spent in the accounts of spending limits, and what calls under way may still spend.
+//!
+//! What a call may spend at most is reserved before it is made, and settled with what it used. A reservation is one of a lease: when the
+//! lease is over, it counts no more, and what it held is given back when the room is needed.
+
+use serde::Serialize;
+
+/// Tokens, and money in billionths of a US dollar.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SpentAmount {
+    /// Tokens, those read and those written together.
+    pub tokens: i64,
+    /// Billionths of a US dollar.
+    pub usd_nanos: i64,
+}
+
+impl SpentAmount {
+    /// The sum.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            usd_nanos: self.usd_nanos.saturating_add(other.usd_nanos),
+        }
+    }
+
+    /// The difference, at least 0.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens).max(0),
+            usd_nanos: self.usd_nanos.saturating_sub(other.usd_nanos).max(0),
+        }
+    }
+}
+
+/// The most that may be spent in an account.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MostSpent {
+    /// Tokens.
+    pub tokens: Option<i64>,
+    /// Billionths of a US dollar.
+    pub usd_nanos: Option<i64>,
+}
+
+impl MostSpent {
+    /// Whether an amount is within it.
+    pub fn holds(self, amount: SpentAmount) -> bool {
+        self.tokens.is_none_or(|most| amount.tokens <= most)
+            && self.usd_nanos.is_none_or(|most| amount.usd_nanos <= most)
+    }
+}
+
+/// The time that an account counts, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccountTime {
+    /// The first moment of the day or month; 0 for a rolling window.
+    pub from_ms: i64,
+    /// The first moment after it; none for a rolling window.
+    pub until_ms: Option<i64>,
+    /// The parts of a rolling window.
+    pub rolling: Option<RollingParts>,
+}
+
+/// The parts of a rolling window, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RollingParts {
+    /// Parts that began at this moment or before have left the window.
+    pub gone_ms: i64,
+    /// The first moment of the part in which what is spent now counts.
+    pub now_ms: i64,
+    /// From the first moment of a part until it has left the window.
+    pub stays_ms: i64,
+}
+
+/// What a call may spend at most, in one account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reservation {
+    /// The account: see `AccountName`.
+    pub account: String,
+    /// Its own name: no other reservation of the account has it.
+    pub id: String,
+    /// The run that makes the call.
+    pub run_id: String,
+    /// The lease of its driver.
+    pub fence: u64,
+    /// What it may spend.
+    pub amount: SpentAmount,
+    /// The most of the account.
+    pub most: MostSpent,
+    /// The time that it counts in.
+    pub time: AccountTime,
+}
+
+/// The outcome of a reservation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reserving {
+    /// It is reserved.
+    Reserved,
+    /// There is no room for it.
+    Full(AccountBalance),
+}
+
+/// What an account holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AccountBalance {
+    /// What was spent.
+    pub settled: SpentAmount,
+    /// What calls under way may spend.
+    pub reserved: SpentAmount,
+    /// When the first part of a rolling window leaves it.
+    pub frees_at_ms: Option<i64>,
+}
+
+/// What a call used: its reservation is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    /// The account.
+    pub account: String,
+    /// The reservation.
+    pub id: String,
+    /// What was used.
+    pub used: SpentAmount,
+    /// The time that it counts in.
+    pub time: AccountTime,
+    /// From which amount on a warning is due; none where it is not given for this.
+    pub warn_at: MostSpent,
+    /// Now, in milliseconds since 1970.
+    pub now_ms: i64,
+    /// Before this moment, a warning was one of an earlier window.
+    pub warned_since_ms: i64,
+}
+
+impl Settlement {
+    /// Whether a warning is due at this amount.
+    pub(super) fn is_warned_at(&self, settled: SpentAmount) -> bool {
+        self.warn_at.tokens.is_some_and(|at| settled.tokens >= at)
+            || self.warn_at.usd_nanos.is_some_and(|at| settled.usd_nanos >= at)
+    }
+}
+
+/// An account as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerAccount {
+    /// Its name.
+    pub account: String,
+    /// The first moment of its day or month, in milliseconds since 1970; none for a rolling window.
+    pub from_ms: Option<i64>,
+    /// The first moment after that.
+    pub until_ms: Option<i64>,
+    /// What it holds.
+    pub balance: AccountBalance,
+    /// The most that may be spent in it, when a call was last reserved.
+    pub most: MostSpent,
+}
+
+/// The most accounts of a list.
+pub const MOST_LEDGER_ACCOUNTS: usize = 1_000;

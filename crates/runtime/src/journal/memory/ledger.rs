@@ -1,0 +1,133 @@
+//! The ledger in memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::PoisonError;
+
+use super::MemoryJournal;
+use crate::journal::ledger::{
+    AccountBalance, LedgerAccount, MOST_LEDGER_ACCOUNTS, MostSpent, Reservation, Reserving, Settlement, SpentAmount,
+};
+
+/// The accounts, by their names.
+#[derive(Debug, Default)]
+pub(super) struct KnownLedger(BTreeMap<String, KnownAccount>);
+
+#[derive(Debug, Default)]
+struct KnownAccount {
+    from_ms: i64,
+    until_ms: Option<i64>,
+    /// From the first moment of a part of a rolling window until it has left; none for a day or month.
+    stays_ms: Option<i64>,
+    settled: SpentAmount,
+    most: MostSpent,
+    warned_ms: Option<i64>,
+    /// What was spent in the parts of a rolling window.
+    parts: BTreeMap<i64, SpentAmount>,
+    open: HashMap<String, OpenReservation>,
+}
+
+#[derive(Debug)]
+struct OpenReservation {
+    run_id: String,
+    fence: u64,
+    amount: SpentAmount,
+}
+
+impl KnownAccount {
+    fn reserved(&self) -> SpentAmount {
+        self.open.values().fold(SpentAmount::default(), |sum, open| sum.plus(open.amount))
+    }
+
+    fn drop_parts(&mut self, gone_ms: i64) {
+        while let Some((began_ms, amount)) = self.parts.first_key_value().map(|(began, amount)| (*began, *amount))
+            && began_ms <= gone_ms
+        {
+            self.parts.remove(&began_ms);
+            self.settled = self.settled.minus(amount);
+        }
+    }
+
+    fn balance(&self) -> AccountBalance {
+        let first = self.parts.first_key_value().zip(self.stays_ms);
+        let frees_at_ms = first.map(|((began_ms, _), stays_ms)| began_ms.saturating_add(stays_ms));
+        AccountBalance { settled: self.settled, reserved: self.reserved(), frees_at_ms }
+    }
+}
+
+impl KnownLedger {
+    /// `is_held`: whether a run has this lease.
+    pub(super) fn reserve(&mut self, new: Reservation, is_held: impl Fn(&str, u64) -> bool) -> Reserving {
+        let account = self.0.entry(new.account).or_default();
+        if account.from_ms < new.time.from_ms {
+            account.settled = SpentAmount::default();
+            account.from_ms = new.time.from_ms;
+        }
+        account.most = new.most;
+        account.until_ms = new.time.until_ms;
+        account.stays_ms = new.time.rolling.map(|rolling| rolling.stays_ms);
+        if let Some(rolling) = new.time.rolling {
+            account.drop_parts(rolling.gone_ms);
+        }
+        account.open.retain(|_, open| is_held(&open.run_id, open.fence));
+        let balance = account.balance();
+        if !new.most.holds(balance.settled.plus(balance.reserved).plus(new.amount)) {
+            return Reserving::Full(balance);
+        }
+        account.open.insert(new.id, OpenReservation { run_id: new.run_id, fence: new.fence, amount: new.amount });
+        Reserving::Reserved
+    }
+
+    /// Returns whether a warning is due that was not given.
+    pub(super) fn settle(&mut self, settlement: &Settlement) -> bool {
+        let Some(account) = self.0.get_mut(&settlement.account) else { return false };
+        if account.open.remove(&settlement.id).is_none() {
+            return false;
+        }
+        account.settled = account.settled.plus(settlement.used);
+        if let Some(rolling) = settlement.time.rolling {
+            let part = account.parts.entry(rolling.now_ms).or_default();
+            *part = part.plus(settlement.used);
+        }
+        let is_new = account.warned_ms.is_none_or(|warned_ms| warned_ms < settlement.warned_since_ms);
+        let is_due = is_new && settlement.is_warned_at(account.settled);
+        if is_due {
+            account.warned_ms = Some(settlement.now_ms);
+        }
+        is_due
+    }
+
+    pub(super) fn accounts(&self, now_ms: i64, is_held: impl Fn(&str, u64) -> bool) -> Vec<LedgerAccount> {
+        let listed = self.0.iter().take(MOST_LEDGER_ACCOUNTS).map(|(name, account)| {
+            let open = account.open.values().filter(|open| is_held(&open.run_id, open.fence));
+            let reserved = open.fold(SpentAmount::default(), |sum, open| sum.plus(open.amount));
+            let is_over = account.until_ms.is_some_and(|until_ms| until_ms <= now_ms);
+            let settled = match account.stays_ms {
+                Some(stays_ms) => {
+                    let parts = account.parts.range(now_ms.saturating_sub(stays_ms).saturating_add(1)..);
+                    parts.fold(SpentAmount::default(), |sum, (_, part)| sum.plus(*part))
+                }
+                None if is_over => SpentAmount::default(),
+                None => account.settled,
+            };
+            LedgerAccount {
+                account: name.clone(),
+                from_ms: account.until_ms.map(|_| account.from_ms),
+                until_ms: account.until_ms,
+                balance: AccountBalance { settled, reserved, ..account.balance() },
+                most: account.most,
+            }
+        });
+        listed.collect()
+    }
+}
+
+impl MemoryJournal {
+    /// Whether a run is driven with this lease.
+    pub(super) fn is_held(&self, run_id: &str, fence: u64) -> bool {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.by_id.get(run_id).is_some_and(|run| {
+            let data = run.data();
+            data.driven && data.fence == fence
+        })
+    }
+}

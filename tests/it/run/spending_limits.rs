@@ -1,0 +1,289 @@
+//! Spending limits over runs: what is reserved and settled, and what becomes of a run at a limit.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Gate, Server};
+use crate::common::sweep::{BOUNDARIES, is_played};
+use crate::common::{Place, Ran, complete, killed, look};
+
+const DAY_MS: u128 = 24 * 3_600_000;
+
+/// By how many milliseconds a clock is ahead that shows noon.
+fn noon_ms() -> u128 {
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    DAY_MS + DAY_MS / 2 - now_ms % DAY_MS
+}
+
+/// A reply that used this number of tokens.
+fn used(reply: &Value, tokens: u64) -> Value {
+    json!({ "text": reply.to_string(), "usage": { "input": tokens - 10, "output": 10 } })
+}
+
+/// A loop whose runs ask a played model twice, for 300 tokens each.
+fn place(limits: Value) -> Place {
+    let place = Place::new();
+    place.looped(&json!({ "model": "main", "max_tokens": 100 }));
+    place.script(&[used(&look("a"), 300), used(&complete(json!("done")), 300)]);
+    limited(&place, limits);
+    place.file("clock", noon_ms().to_string());
+    place
+}
+
+fn limited(place: &Place, limits: Value) {
+    let main = json!({ "provider": "openai", "price": { "input": 1_000, "output": 1_000 } });
+    place.json("loopctl.json", &json!({ "models": { "main": main }, "limits": limits }));
+}
+
+fn call(place: &Place, args: &[&str]) -> Ran {
+    place.call_with(args, &[("LOOPCTL_CLOCK", "clock")])
+}
+
+fn start(place: &Place, run_id: &str) -> Ran {
+    call(place, &["run", "loop.json", "--script", "script.json", "--run-id", run_id, "--output", "json"])
+}
+
+fn again(place: &Place, command: &str, run_id: &str) -> Ran {
+    call(place, &[command, run_id, "--script", "script.json", "--output", "json"])
+}
+
+/// What the accounts hold: their names, what is settled, and what is reserved.
+fn accounts(place: &Place) -> Vec<(Value, i64, i64)> {
+    let store = rusqlite::Connection::open(place.path().join(".loopctl/runs.db")).unwrap();
+    let mut rows = store.prepare("SELECT account, settled_tokens, reserved_tokens FROM ledger ORDER BY 1").unwrap();
+    let row = |row: &rusqlite::Row<'_>| {
+        let name: String = row.get(0)?;
+        Ok((serde_json::from_str(&name).unwrap(), row.get(1)?, row.get(2)?))
+    };
+    rows.query_map((), row).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn a_run_that_needs_more_than_is_left_fails_with_the_limit_and_continues_when_there_is_more() {
+    let limit = |tokens: u64| json!([{ "per": "loop", "every": "day", "tokens": tokens }]);
+    let place = place(limit(2_000));
+    assert_eq!(start(&place, "first").json()["status"], "completed");
+    assert_eq!(accounts(&place), [(json!({ "every": "day", "per": "loop", "of": "test" }), 600, 0)]);
+    let report = call(&place, &["stats", "--output", "json", "--journals", "1"]).json();
+    assert_eq!(report["limits"][0]["of"], "the loop `test`", "{report}");
+    assert_eq!((&report["limits"][0]["tokens"], &report["limits"][0]["most_tokens"]), (&json!(600), &json!(2_000)));
+    let shown = call(&place, &["stats"]).stdout;
+    assert!(shown.contains("LIMIT OF") && shown.contains("30 %") && shown.contains("600 of 2,000"), "{shown}");
+    limited(&place, limit(1_250));
+    let ran = start(&place, "second");
+    let failed = ran.json();
+    assert_eq!((ran.code, &failed["status"], &failed["termination"]), (1, &json!("failed"), &json!("spending_limit")));
+    let error = &failed["error"];
+    assert_eq!((&error["code"], &error["retryable"]), (&json!("spending_limit"), &json!(true)), "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("the spending limit of 1250 tokens a day for the loop `test` is reached until 20"),
+        "{message}"
+    );
+    assert!(
+        message.contains("T00:00:00") && message.contains("900 tokens are spent, and this call may spend "),
+        "{message}"
+    );
+    assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (900, 0), "the first request was made");
+    limited(&place, limit(2_000));
+    let done = again(&place, "retry", "second").json();
+    assert_eq!((&done["status"], &done["iterations"]), (&json!("completed"), &json!(2)), "{done}");
+    assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (1_200, 0));
+}
+
+#[test]
+fn a_run_that_waits_is_paused_until_the_day_is_over_and_then_continues() {
+    let place = place(json!([{ "every": "day", "tokens": 900, "on_limit": "wait" }]));
+    assert_eq!(start(&place, "first").json()["status"], "completed");
+    let ran = start(&place, "second");
+    let paused = ran.json();
+    assert_eq!((ran.code, &paused["status"], &paused["termination"]), (3, &json!("paused"), &json!("spending_limit")));
+    let listed = call(&place, &["runs", "--output", "json"]).json();
+    let due = listed.as_array().unwrap().iter().find(|run| run["run_id"] == "second").unwrap()["due_at"].clone();
+    assert!(due.as_str().unwrap().ends_with("T00:00:00.000Z"), "{listed}");
+    // Nothing has changed yet.
+    assert_eq!(again(&place, "resume", "second").json()["termination"], "spending_limit");
+    place.file("clock", (noon_ms() + DAY_MS).to_string());
+    let done = again(&place, "resume", "second").json();
+    assert_eq!((&done["status"], &done["iterations"]), (&json!("completed"), &json!(2)), "{done}");
+    assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (600, 0), "of the next day");
+}
+
+#[test]
+fn money_is_counted_by_the_price_and_the_last_hours_part_by_part() {
+    // 300 tokens cost $0.30, and 600 are spent by a run.
+    let place = place(json!([{ "every": { "hours": 1 }, "cost_usd": 1.25, "per": "model" }]));
+    assert_eq!(start(&place, "first").json()["status"], "completed");
+    let failed = start(&place, "second").json();
+    let message = failed["error"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("the spending limit of $1.25 in 1 hour for the model `main` is reached until 20"),
+        "{message}"
+    );
+    place.file("clock", (noon_ms() + 3 * 3_600_000).to_string());
+    assert_eq!(again(&place, "retry", "second").json()["status"], "completed");
+    // A model that `check` did not see.
+    let other = ["run", "loop.json", "--script", "script.json", "--model", "other", "--output", "json"];
+    let failed = call(&place, &other).json();
+    let error = &failed["error"];
+    assert_eq!((&failed["termination"], &error["retryable"]), (&json!("spending_limit"), &json!(false)), "{failed}");
+    assert!(error["message"].as_str().unwrap().contains("the model `other` has no price"), "{failed}");
+}
+
+#[test]
+fn a_request_that_may_spend_more_than_the_whole_limit_fails_for_good() {
+    let place = place(json!([{ "every": "month", "tokens": 90, "on_limit": "wait" }]));
+    let failed = start(&place, "first").json();
+    let error = &failed["error"];
+    assert_eq!((&failed["termination"], &error["retryable"]), (&json!("spending_limit"), &json!(false)), "{failed}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("is less than this one call may spend") && message.contains("`max_tokens`"), "{message}");
+}
+
+#[test]
+fn what_a_limit_does_not_name_does_not_count_and_without_limits_there_is_no_account() {
+    let place = place(json!([
+        { "every": "day", "tokens": 1, "loop": "another" },
+        { "every": "day", "tokens": 1, "model": "another" },
+        { "every": "day", "tokens": 1, "org": "acme" },
+    ]));
+    assert_eq!(start(&place, "first").json()["status"], "completed");
+    limited(&place, json!([]));
+    assert_eq!(start(&place, "second").json()["status"], "completed");
+    assert_eq!(accounts(&place), []);
+}
+
+#[test]
+fn a_scenario_plays_a_limit_and_its_day_is_over_at_once() {
+    let place = place(json!([{ "every": "day", "tokens": 700, "on_limit": "wait" }]));
+    let replies = json!([used(&look("a"), 300), used(&complete(json!("done")), 300)]);
+    let expect = json!({ "status": "completed", "pauses": [{ "kind": "spending_limit" }] });
+    place.json(
+        "loop.test.json",
+        &json!({ "document": "loop.json", "tools": { "look": [{ "seen": 1 }] },
+            "scenarios": [{ "name": "waits for the next day", "replies": replies, "expect": expect }] }),
+    );
+    let ran = place.call(&["test"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}
+
+#[test]
+fn a_called_loop_that_waits_has_its_caller_wait_until_the_same_time() {
+    let place = place(json!([{ "every": "day", "loop": "below", "tokens": 700, "on_limit": "wait" }]));
+    let mut below = crate::common::document(&json!({ "model": "main", "max_tokens": 100 }));
+    below["name"] = json!("below");
+    below["description"] = json!("Looks.");
+    place.json("loops/below.json", &below);
+    place.looped(&json!({ "model": "main", "max_tokens": 100, "tools": [{ "type": "loop", "name": "below" }] }));
+    let call = json!({ "thought": "t", "action": "below", "action_input": {} });
+    let of_below = [used(&look("a"), 300), used(&complete(json!("seen")), 300)];
+    place.json(
+        "script.json",
+        &json!({ "replies": [used(&call, 300), used(&complete(json!("done")), 300)], "loops": { "below": of_below },
+            "tools": { "look": [{ "seen": 1 }] } }),
+    );
+    let paused = start(&place, "r");
+    let shown = paused.json();
+    assert_eq!((paused.code, &shown["termination"]), (3, &json!("spending_limit")), "{paused:#?}");
+    assert!(
+        shown["pause"]["question"].as_str().unwrap().contains("for the loop `below` is reached until 20"),
+        "{shown}"
+    );
+    let listed = self::call(&place, &["runs", "--output", "json"]).json();
+    let run = listed.as_array().unwrap().iter().find(|run| run["run_id"] == "r").unwrap();
+    assert!(run["due_at"].as_str().unwrap().ends_with("T00:00:00.000Z"), "{run}");
+    place.file("clock", (noon_ms() + DAY_MS).to_string());
+    let done = again(&place, "resume", "r").json();
+    assert_eq!((&done["status"], &done["result"]["answer"]), (&json!("completed"), &json!("done")), "{done}");
+}
+
+/// A workflow of two steps that ask a model, for 300 tokens each.
+fn judged(place: &Place) {
+    let judge = json!({ "action_name": "judge", "kind": "llm", "description": "Judges.", "template": "Is it covered?",
+        "parameters": { "type": "object" }, "max_tokens": 100 });
+    place.json("actions/all.json", &json!([judge]));
+    let step = || json!({ "type": "judge", "properties": {} });
+    place.json("loop.json", &json!({ "name": "w", "definition": { "actions": [step(), step()] } }));
+    place.json("script.json", &json!({ "replies": [used(&json!("Yes."), 300), used(&json!("Yes."), 300)] }));
+    place.file("clock", noon_ms().to_string());
+}
+
+#[test]
+fn the_requests_of_llm_actions_count_and_fail_at_a_limit() {
+    let place = Place::new();
+    judged(&place);
+    let model = json!({ "provider": "script", "script": "script.json" });
+    let limits = |tokens: u64| {
+        let limits = json!([{ "per": "loop", "every": "day", "tokens": tokens }]);
+        place.json("loopctl.json", &json!({ "models": { "m": model }, "model": "m", "limits": limits }));
+    };
+    limits(350);
+    let failed = call(&place, &["run", "loop.json", "--output", "json", "--run-id", "r"]).json();
+    assert_eq!((&failed["termination"], &failed["error"]["step"]), (&json!("step_failed"), &json!("1")), "{failed}");
+    let message = failed["error"]["message"].as_str().unwrap();
+    assert!(message.contains("a spending limit of the project is reached"), "{message}");
+    assert!(message.contains("350 tokens a day for the loop `w` is reached until 20"), "{message}");
+    assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (300, 0));
+    limits(1_000);
+    let done = call(&place, &["resume", "r", "--retry-failed", "--output", "json"]).json();
+    assert_eq!(done["status"], "completed", "{done}");
+    assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (600, 0));
+}
+
+#[test]
+#[cfg(unix)]
+fn what_a_process_reserved_that_was_killed_is_given_back_when_the_room_is_needed() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let model = Server::with(move |_, _| {
+        Answer::json(
+            &json!({ "choices": [{ "message": { "role": "assistant", "content": complete(json!("done")).to_string() },
+            "finish_reason": "stop" }], "usage": { "prompt_tokens": 200, "completion_tokens": 100 } }),
+        )
+        .behind(&held)
+    });
+    let place = Place::new();
+    place.looped(&json!({ "model": "main", "max_tokens": 400 }));
+    let main = json!({ "provider": "openai", "base_url": model.url(), "api_key": "env:PATH" });
+    let limits = json!([{ "every": { "hours": 8784 }, "tokens": 2_000 }]);
+    place.json("loopctl.json", &json!({ "models": { "main": main }, "limits": limits }));
+    let mut child = place.start(&["run", "loop.json", "--run-id", "dies", "--output", "json"], &[]);
+    model.wait_for(1);
+    let reserved = accounts(&place)[0].2;
+    assert!((401..2_000).contains(&reserved), "{reserved}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (0, reserved), "nobody has looked");
+    gate.open();
+    for number in 0..3 {
+        let ran = place.call(&["run", "loop.json", "--run-id", &format!("lives-{number}"), "--output", "json"]);
+        assert_eq!(ran.json()["status"], "completed", "{ran:#?}");
+    }
+    // There is room for the next request when nothing is reserved for the one that died.
+    assert_eq!(place.call(&["resume", "dies", "--output", "json"]).json()["status"], "completed");
+    assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (1_200, 0));
+}
+
+#[test]
+#[cfg(all(unix, debug_assertions))]
+fn a_run_that_is_killed_anywhere_ends_within_the_limit_and_leaves_nothing_reserved() {
+    for event in 0..4 {
+        for (boundary, name) in BOUNDARIES.iter().enumerate() {
+            if !is_played(event, boundary) {
+                continue;
+            }
+            let place = place(json!([{ "every": "day", "tokens": 1_250 }]));
+            let mut command =
+                place.command(&["run", "loop.json", "--script", "script.json", "--run-id", "r", "--output", "json"]);
+            command.env("LOOPCTL_CLOCK", "clock");
+            let died = killed(command, &format!("journal:{event}:{name}"));
+            let known = again(&place, "resume", "r");
+            let done = if known.code == 2 { start(&place, "r") } else { known };
+            assert_eq!(done.json()["status"], "completed", "{event} {name}: {died:#?} {done:#?}");
+            let (_, settled, reserved) = accounts(&place).remove(0);
+            // The request is made again whose reply is not in the journal, and it was paid for twice.
+            assert!(reserved == 0 && [600, 900].contains(&settled), "{event} {name}: {settled} {reserved}");
+        }
+    }
+}
