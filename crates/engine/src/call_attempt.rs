@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::event::ToolFault;
+use super::event::{AskedAttempt, ToolFault};
 use super::timestamp::as_rfc3339;
 
 /// A failed attempt at a call that was made again, or whose answer was lost.
@@ -22,6 +22,13 @@ pub struct CallAttempt {
     /// Whether its answer was lost, so that a human was asked whether the call happened; left out when it was not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
+}
+
+impl From<AskedAttempt> for CallAttempt {
+    fn from(asked: AskedAttempt) -> Self {
+        let AskedAttempt { at_ms, reason, duration_ms, delay_ms } = asked;
+        Self { at_ms, error: ToolFault::new(reason, ""), duration_ms, delay_ms, lost: false }
+    }
 }
 
 /// What a human is asked of a call whose answer was lost in its last attempt.

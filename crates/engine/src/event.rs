@@ -37,7 +37,9 @@ pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, ReachedLimit,
 pub use posted::QuestionPosted;
 pub use reasoning::Reasoning;
 pub use step::{StepLeft, StepPaused, StepRetried, StepReturned};
-pub use tool::{MAY_HAVE_HAPPENED, ToolFault, ToolLeft, ToolPaused, ToolResult, ToolRetried, ToolReturned};
+pub use tool::{
+    AskedAttempt, MAY_HAVE_HAPPENED, ToolFault, ToolLeft, ToolPaused, ToolResult, ToolRetried, ToolReturned,
+};
 
 /// An event with its time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -256,6 +258,13 @@ pub struct WebhookDelivery {
     pub name: String,
     /// The id of the delivery, as the service gave it; the digest of what it signed, where it gave none.
     pub delivery: String,
+}
+
+impl WebhookDelivery {
+    /// What started the run, in a sentence without a final stop.
+    pub fn sentence(&self) -> String {
+        format!("started by the webhook {}, delivery {}", self.name, self.delivery)
+    }
 }
 
 /// The call that started a sub-run.

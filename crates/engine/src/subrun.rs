@@ -137,6 +137,7 @@ mod tests {
 
     fn gives(index: u32, used: u64) -> EventKind {
         EventKind::ToolReturned(ToolReturned {
+            attempts: Vec::new(),
             call: id(index),
             result: ToolResult::Ok(json!(index)),
             duration_ms: 1,

@@ -80,6 +80,7 @@ fn says_with_reasoning(text: String) -> EventKind {
 
 pub(super) fn returns(iteration: u32, result: ToolResult) -> EventKind {
     EventKind::ToolReturned(ToolReturned {
+        attempts: Vec::new(),
         call: CallId { iteration, index: 0 },
         result,
         duration_ms: 3,

@@ -89,8 +89,16 @@ impl Played {
 
     fn returned(&mut self, call: CallId, result: Value) -> Effects {
         let result = ToolResult::Ok(result);
-        let returned =
-            ToolReturned { call, result, duration_ms: 1, tokens: None, cost_usd: None, estimated: false, run_id: None };
+        let returned = ToolReturned {
+            attempts: Vec::new(),
+            call,
+            result,
+            duration_ms: 1,
+            tokens: None,
+            cost_usd: None,
+            estimated: false,
+            run_id: None,
+        };
         self.apply(EventKind::ToolReturned(returned)).unwrap()
     }
 

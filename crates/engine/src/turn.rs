@@ -53,6 +53,7 @@ pub(super) fn returned(program: &LoopProgram, state: &mut LoopState, mut turn: T
     subrun::count(program, state, call.settled, returned.tokens, returned.cost_usd);
     call.run_id = returned.run_id.map(String::into_boxed_str);
     let duration_ms = call_attempt::time_of(&call.attempts).saturating_add(returned.duration_ms);
+    returned.attempts.into_iter().for_each(|attempt| call.failed(attempt.into()));
     call.progress = Progress::Done { result: returned.result, duration_ms };
     Next::Settle(turn)
 }

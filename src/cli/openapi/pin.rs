@@ -13,7 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
 use crate::cli::new_files::{self, NewFile};
 use crate::cli::surface::Surface;
-use crate::compile::openapi::{MadeAction, MadeActions, PinSettings, actions_of, matches, plain_name};
+use crate::compile::openapi::{MadeAction, MadeActions, PinSettings, actions_of, matches, operation_count, plain_name};
 use crate::language::openapi::{LockedPage, OpenApiLock};
 use crate::project;
 use crate::trace::{Tone, escape};
@@ -65,6 +65,9 @@ pub struct OpenApiPinTask {
     pub folder: PathBuf,
 }
 
+/// From this number of operations on, it is said that reading them takes its time.
+const MANY_OPERATIONS: usize = 300;
+
 /// A page, its actions, and what the lock file says of it.
 struct PinnedPage {
     made: MadeActions,
@@ -85,7 +88,7 @@ impl OpenApiPinTask {
         let Some(spec) = &self.spec else { return Err(CommandError::usage("no page is named")) };
         let name = self.page_name(spec)?;
         let before = project.lock.pages.get(&name);
-        let page = read(&project, spec, &name, &self.settings(&name, before)?)?;
+        let page = read(&project, spec, &name, &self.settings(&name, before)?, surface)?;
         if page.made.actions.is_empty() {
             surface.say(&review(&name, &page.made, &page.locked, before));
             let help = "`--operations` names some of them: by id, or as 'GET /path*'";
@@ -149,8 +152,8 @@ impl OpenApiPinTask {
             Some(before) => before.actions.iter().map(|(name, was)| (was.place.clone(), name.clone())).collect(),
             None => BTreeMap::new(),
         };
-        let secret_prefix = name.replace('-', "_");
-        Ok(PinSettings { patterns, host, secret_prefix, name_prefix: prefix, bearer, known_names })
+        let (secret_prefix, known_keys) = (name.replace('-', "_"), old.schemes);
+        Ok(PinSettings { patterns, host, secret_prefix, name_prefix: prefix, bearer, known_names, known_keys })
     }
 
     /// Compares pages with what was pinned.
@@ -166,7 +169,7 @@ impl OpenApiPinTask {
         for (name, pinned) in pages {
             let spec = self.spec.clone().unwrap_or_else(|| project.folder.join(&pinned.spec));
             let settings = self.settings(name, Some(pinned))?;
-            match read(project, &spec, name, &settings) {
+            match read(project, &spec, name, &settings, surface) {
                 Ok(now) => {
                     let (mut lines, mut same) = differences(pinned, &now.locked);
                     for (path, known) in &pinned.files {
@@ -291,13 +294,30 @@ fn judge_names(project: &OpenApiProject, name: &str, page: &PinnedPage) -> Resul
 }
 
 /// Reads a page, and makes its actions.
-fn read(project: &OpenApiProject, spec: &Path, name: &str, settings: &PinSettings) -> Result<PinnedPage, CommandError> {
+fn read(
+    project: &OpenApiProject,
+    spec: &Path,
+    name: &str,
+    settings: &PinSettings,
+    surface: &Surface,
+) -> Result<PinnedPage, CommandError> {
     let files = read_page::read(spec)?;
+    let count = operation_count(&files);
+    if count > MANY_OPERATIONS && settings.patterns.is_empty() {
+        surface.say(&format!(
+            "{}: reading {count} operations. Where their schemas name hundreds of others this takes minutes: `--operations` names those \
+             that are needed\n",
+            shown(spec)
+        ));
+    }
     let mut made =
         actions_of(&files, settings).map_err(|why| CommandError::usage(format!("{}: {why}", shown(spec))))?;
     let texts = action_files::texts(name, &mut made);
     let mut shared = SharedDigests::default();
     let mut of_action = |action: &MadeAction| locked(action, &mut shared);
+    let secrets = secrets(&made);
+    let is_sent = |(_, key): &(&String, &String)| secrets.contains_key(*key);
+    let schemes = made.scheme_keys.iter().filter(is_sent).map(|(scheme, key)| (scheme.clone(), key.clone())).collect();
     let locked = LockedPage {
         spec: relative(&project.folder, spec),
         title: made.title.clone(),
@@ -306,7 +326,8 @@ fn read(project: &OpenApiProject, spec: &Path, name: &str, settings: &PinSetting
         host: settings.host.clone(),
         prefix: settings.name_prefix.clone(),
         bearer: settings.bearer.clone(),
-        secrets: secrets(&made).into_iter().map(|(key, (_, servers))| (key, servers.into_iter().collect())).collect(),
+        secrets: secrets.into_iter().map(|(key, (_, servers))| (key, servers.into_iter().collect())).collect(),
+        schemes,
         files: texts.iter().map(|(path, text)| (path.clone(), digest(text))).collect(),
         actions: made.actions.iter().map(|(name, action)| (name.clone(), of_action(action))).collect(),
         left_out: made.left_out.clone(),

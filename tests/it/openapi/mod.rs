@@ -120,3 +120,17 @@ fn a_host_gets_into_the_list_of_hosts_by_hand_or_by_a_flag() {
     assert!(other.stderr.contains("\"localhost:4010\""), "{other:#?}");
     assert!(read(&place, "actions/shop.json").contains("https://localhost:4010/v1/orders"));
 }
+
+#[test]
+fn a_page_of_many_operations_says_so_before_they_are_read() {
+    let place = Place::new();
+    let operation = |number: usize| (format!("/x{number}"), json!({ "get": { "operationId": format!("op{number}") } }));
+    let paths: serde_json::Map<String, Value> = (0..301).map(operation).collect();
+    let page = json!({ "openapi": "3.1.0", "servers": [{ "url": "https://api.example.com" }], "paths": paths });
+    place.json("many.json", &page);
+    place.file("loopctl.json", "{}");
+    let all = place.call(&["openapi", "pin", "many.json"]);
+    assert!(all.code == 0 && all.stderr.starts_with("many.json: reading 301 operations"), "{all:#?}");
+    let named = place.call(&["openapi", "pin", "many.json", "--operations", "op1"]);
+    assert!(named.code == 0 && !named.stderr.contains("reading"), "{named:#?}");
+}

@@ -52,6 +52,8 @@ fn an_answer_is_the_value_however_it_is_wrapped_and_a_wrong_one_is_asked_for_aga
         assert_eq!(ran.code, 0, "{replies:?}: {ran:#?}");
         let answer = &ran.json()["result"]["answer"];
         assert_eq!(answer.to_string(), r#"{"all":{"covered":true,"sum":1.50},"covered":true}"#, "{calls}");
+        let attempts = ran.json()["steps"][0]["attempts"].as_array().map_or(0, Vec::len);
+        assert_eq!(attempts, calls - 1, "those that were asked again are in the trace: {ran:#?}");
     }
     let (place, ran) = scripted(&json!({ "replies": ["No.", "No.", "No.", right] }));
     let error = ran.json()["error"].clone();
@@ -104,4 +106,33 @@ fn a_provider_is_sent_the_schema_and_the_second_question_says_what_was_wrong() {
     assert!(sent(1)[2].to_string().contains("it holds no JSON"), "{asked:#?}");
     let form = &asked[0]["response_format"]["json_schema"];
     assert_eq!(form["schema"]["required"], json!(["covered"]), "the reply is constrained: {asked:#?}");
+}
+
+#[test]
+fn each_attempt_at_the_model_of_a_step_is_in_its_trace() {
+    let said = |text: &str| {
+        Answer::json(
+            &json!({ "choices": [{ "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }],
+            "usage": { "prompt_tokens": 100, "completion_tokens": 10 } }),
+        )
+    };
+    let answers = [Answer::json("{}").status(503), said("It is."), said(r#"{"covered": true}"#)];
+    let server = Server::with(move |number, _| answers[number.min(2)].clone());
+    let place = Place::new();
+    document(&place, verdict());
+    let retried = crate::common::with(action(verdict()), json!({ "retry": { "attempts": 2, "base_ms": 1 } }));
+    place.json("actions/all.json", &json!([retried]));
+    let model = json!({ "provider": "openai", "base_url": format!("{}/v1", server.url()) });
+    place.json("loopctl.json", &json!({ "model": "m", "models": { "m": model } }));
+    let ran = place.call_with(&["run", "loop.json", "--output", "json", "--run-id", "r"], &[("OPENAI_API_KEY", "k")]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let attempts = ran.json()["steps"][0]["attempts"].clone();
+    let classes =
+        [0, 1].map(|number: usize| attempts[number]["error"]["class"].as_str().unwrap_or_default().to_owned());
+    assert!(classes[0].contains("503") && classes[1].contains("it holds no JSON"), "{attempts:#}");
+    assert_eq!(attempts.as_array().unwrap().len(), 2, "{attempts:#}");
+    for format in ["text", "html"] {
+        let shown = place.call(&["trace", "r", "--format", format]).stdout;
+        assert!(shown.contains("attempt 1:") && shown.contains("attempt 2:"), "{format}: {shown}");
+    }
 }

@@ -286,3 +286,13 @@ fn what_is_gathered_or_answered_of_json_that_can_not_be_read_fails_and_is_not_nu
     let retried = place.call(&["retry", "r", "--after-on-failure", "--script", "script.json"]);
     assert!(retried.code == 1 && retried.stderr.contains("`output` can't be made"), "{retried:#?}");
 }
+
+#[test]
+fn a_text_that_is_too_long_is_no_missing_value() {
+    let place = place();
+    steps(&place, json!([{ "type": "a", "properties": { "x": "{{input.t}}".repeat(17) } }]));
+    let (ran, result) = run(&place, json!({ "t": "x".repeat(1_000_000) }));
+    let error = &result["steps"][0]["error"];
+    assert_eq!((ran.code, &error["code"]), (1, &json!("bad_value")), "{error:#}");
+    assert_eq!(error["message"], "a text can't be made: the text would be longer than 16 MiB");
+}

@@ -107,6 +107,12 @@ fn a_delivery_starts_each_workflow_of_its_webhook_once_however_often_it_comes() 
         assert_eq!((review.0.as_str(), review.2, ship.0.as_str(), ship.2), ("review", false, "ship", false));
         let run = server.settled(&ship.1);
         assert_eq!(run["result"]["webhook"], json!({ "name": "orders", "delivery": "d-1" }), "{run:#}");
+        if store.starts_with("sqlite") {
+            for format in ["text", "html"] {
+                let shown = place.call(&["trace", &ship.1, "--format", format, "--store", &store]).stdout;
+                assert!(shown.contains("started by the webhook orders, delivery d-1"), "{format}: {shown}");
+            }
+        }
         let context = server.get(&format!("/runs/{}/status", ship.1)).json();
         assert_eq!(context["context"]["input"].to_string(), r#"{"order":"o-1","amount":250.50}"#);
         // Sent again, also with another secret, another body, or after a restart.

@@ -36,7 +36,16 @@ pub fn left(call: CallId, chance: &mut Chance) -> EventKind {
 
 fn returned(call: CallId, result: ToolResult, tokens: Option<Tokens>, run_id: Option<String>) -> EventKind {
     let cost_usd = tokens.map(|tokens| cost_usd(tokens, PRICE));
-    EventKind::ToolReturned(ToolReturned { call, result, duration_ms: 5, tokens, cost_usd, estimated: false, run_id })
+    EventKind::ToolReturned(ToolReturned {
+        attempts: Vec::new(),
+        call,
+        result,
+        duration_ms: 5,
+        tokens,
+        cost_usd,
+        estimated: false,
+        run_id,
+    })
 }
 
 /// A run that was called: what is durable of it.

@@ -139,6 +139,7 @@ pub fn retried(call: CallId, attempt: u32, chance: &mut Chance) -> EventKind {
 /// A call returned.
 pub fn returned(call: CallId, result: ToolResult, chance: &mut Chance) -> EventKind {
     EventKind::ToolReturned(ToolReturned {
+        attempts: Vec::new(),
         call,
         result,
         duration_ms: chance.below(500),

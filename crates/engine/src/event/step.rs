@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Tokens;
-use super::tool::{ToolFault, ToolResult};
+use super::tool::{AskedAttempt, ToolFault, ToolResult};
 use crate::question::SubrunQuestion;
 
 /// How a step ended. Its input is not in it: it follows from the context.
@@ -30,6 +30,9 @@ pub struct StepReturned {
     /// The run that it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
+    /// The attempts at the model that it asks which were followed by another one (`llm`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AskedAttempt>,
     /// Whether the same call, or the same run, may succeed unchanged: it failed for a reason that may pass.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,

@@ -29,12 +29,30 @@ pub struct ToolReturned {
     /// The sub-run, when the call was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
+    /// The attempts at the model that it asks which were followed by another one (`llm`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AskedAttempt>,
+}
+
+/// An attempt at the model that a call asks. It failed, or its answer could not be taken, and the model was asked again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedAttempt {
+    /// When it ended, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Why it was not the last one, in a sentence without secrets.
+    pub reason: String,
+    /// Its time in milliseconds.
+    #[serde(default)]
+    pub duration_ms: u64,
+    /// The wait after it in milliseconds.
+    #[serde(default)]
+    pub delay_ms: u64,
 }
 
 impl ToolReturned {
     /// The end of a call that used no tokens.
     pub fn without_tokens(call: CallId, result: ToolResult, duration_ms: u64, run_id: Option<String>) -> Self {
-        Self { call, result, duration_ms, tokens: None, cost_usd: None, estimated: false, run_id }
+        Self { call, result, duration_ms, tokens: None, cost_usd: None, estimated: false, run_id, attempts: Vec::new() }
     }
 }
 

@@ -28,8 +28,20 @@ pub(super) fn returned(
     state: &mut FlowState,
     returned: StepReturned,
 ) -> Result<Effects, Refused> {
-    let StepReturned { at, kind, result, tokens, cost_usd, estimated, run_id, retryable, outage, limited, .. } =
-        returned;
+    let StepReturned {
+        at,
+        kind,
+        result,
+        tokens,
+        cost_usd,
+        estimated,
+        run_id,
+        mut attempts,
+        retryable,
+        outage,
+        limited,
+        ..
+    } = returned;
     let at = StepAddress::new(&at);
     let open = under_way(state, &at)?;
     if open.name != kind {
@@ -61,6 +73,7 @@ pub(super) fn returned(
         at_step(advance, progress, StepTarget::spent(&at, spent), &mut |advance, list, step, frame| {
             let (Current::Open(open), Some(result)) = (&mut frame.current, result.take()) else { return };
             open.run_id = run_id.clone().map(String::into_boxed_str);
+            attempts.drain(..).for_each(|attempt| open.failed(attempt.into()));
             let (outcome, answer) = match result {
                 ToolResult::Ok(value) => (Ok(StepOutput::from(value)), String::new()),
                 ToolResult::Failed(fault) => {

@@ -123,6 +123,7 @@ impl World {
         let kind = self.state.open_step(&StepAddress::new(&at)).unwrap().name.clone();
         self.returned.insert(at.clone());
         self.take(EventKind::StepReturned(Box::new(StepReturned {
+            attempts: Vec::new(),
             outage: false,
             limited: false,
             at,
@@ -234,6 +235,7 @@ fn an_event_that_does_not_fit_changes_nothing() {
         EventKind::ApprovalExpired,
         EventKind::Human(Decided::from(Decision::Approve)),
         EventKind::StepReturned(Box::new(StepReturned {
+            attempts: Vec::new(),
             outage: false,
             limited: false,
             at: "each.0.0".to_owned(),
@@ -277,6 +279,7 @@ fn what_expired_in_a_run_below_is_not_due_again_while_that_run_goes_on() {
 /// A call of `work` gave nothing.
 fn work_returned(at: &str) -> EventKind {
     EventKind::StepReturned(Box::new(StepReturned {
+        attempts: Vec::new(),
         outage: false,
         limited: false,
         at: at.to_owned(),

@@ -6,6 +6,7 @@ use super::AskingServer;
 use loopctl_lang::language::form::FieldType;
 use loopctl_lang::policy::characters::is_hidden;
 use loopctl_lang::policy::json_text;
+use loopctl_lang::policy::secret_names::{Secrecy, secrecy};
 use loopctl_lang::program::form::{AskedField, AskedForm, JSON_HELP, MAX_FIELDS, MAX_TEXT_CHARS};
 use loopctl_lang::program::mcp::ServedTool;
 use loopctl_lang::program::schema::{self, Schema};
@@ -79,6 +80,21 @@ pub(super) fn form(by: &AskingServer, requests: &[ReadRequest<'_>]) -> Result<As
     Ok(AskedForm { question, show, fields })
 }
 
+impl RequestedField<'_> {
+    /// Whether it wants a password or a key, by its name or form. A choice is none.
+    fn is_secret(&self) -> bool {
+        let kind = self.schema.get("type").and_then(Value::as_str);
+        let is_choice = ["enum", "oneOf"].iter().any(|word| self.schema.get(word).is_some());
+        let is_named = match secrecy(self.own_name) {
+            Secrecy::None => false,
+            Secrecy::Texts => kind.is_none_or(|kind| kind == "string"),
+            Secrecy::All => kind != Some("boolean"),
+        };
+        let has_form = self.schema.get("format").and_then(Value::as_str) == Some("password");
+        (is_named || has_form) && !is_choice
+    }
+}
+
 impl<'r> ReadRequest<'r> {
     fn read(key: &'r str, request: &'r Value, are_several: bool) -> Result<Self, String> {
         let text = |of: &'r Value, name: &str| of.get(name).and_then(Value::as_str);
@@ -120,6 +136,13 @@ impl<'r> ReadRequest<'r> {
         let is_unknown = |name: &&str| !self.fields.iter().any(|field| field.own_name == *name);
         if let Some(name) = required.filter_map(Value::as_str).find(is_unknown) {
             return Err(format!("it asks for `{}`, and does not say what that is", line(name, MAX_NOTE_CHARS)));
+        }
+        if let Some(field) = self.fields.iter().find(|field| field.is_secret()) {
+            let name = line(&field.name, MAX_NOTE_CHARS);
+            return Err(format!(
+                "it asks for a secret, `{name}`, and what is answered goes into the journal: its `env` or `headers` can have one of \
+                 the project"
+            ));
         }
         match self.fields.iter().find(|field| field.is_required && field.has_no_value()) {
             Some(field) => Err(format!("no value fits `{}` that it asks for", line(&field.name, MAX_NOTE_CHARS))),

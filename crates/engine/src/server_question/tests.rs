@@ -191,6 +191,8 @@ fn what_nobody_can_answer_is_not_asked() {
             "no value fits `a`",
         ),
         (json!({ "properties": { "n\u{1b}[2J": { "type": "string" } } }), "hidden character in its name"),
+        (json!({ "properties": { "api_key": { "type": "string" } } }), "it asks for a secret, `api_key`, and what"),
+        (json!({ "properties": { "n": { "type": "string", "format": "password" } } }), "it asks for a secret, `n`"),
         (json!({ "properties": { "n\u{200b}": { "type": "string" } } }), "hidden character in its name"),
     ] {
         assert!(of(schema.clone()).unwrap_err().contains(part), "{schema}");

@@ -135,6 +135,7 @@ fn header(page: &mut String, about: &About<'_>, result: &RunResult) {
         folded("objective", about.objective)
     );
     page.extend(result.fork_of.iter().map(|fork| folded("meta", &fork.sentence())));
+    page.extend(result.webhook.iter().map(|webhook| folded("meta", &webhook.sentence())));
     page.push_str("<dl>\n");
     let about_word = if result.usage.estimated { "about " } else { "" };
     let mut facts = match result.steps.len() {

@@ -279,6 +279,7 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
     let pieces = Pieces { look, shorten: false };
     let mut shown = pieces.header(about.loop_name, &[&result.run_id, about.model, &result.started_at], about.objective);
     shown.extend(result.fork_of.iter().map(|fork| pieces.note(&fork.sentence())));
+    shown.extend(result.webhook.iter().map(|webhook| pieces.note(&webhook.sentence())));
     shown.push('\n');
     let trace = result.trace.as_deref().unwrap_or_default();
     shown.push_str(&iterations(&pieces, result, trace));

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::diagnostic::{Diagnostic, Source, Suggestion, codes};
+use crate::policy::durations::written_milliseconds;
 use crate::syntax;
 
 /// What a suggestion's code says of it.
@@ -133,7 +134,10 @@ fn is_safe(fault: &Diagnostic, text: &str, suggestion: &Suggestion) -> bool {
     let safe = !joins
         && match safety(code) {
             Some(Safe::Always) => true,
-            Some(Safe::Slip) => is_slip(old.trim_matches('"'), suggestion.replacement.trim_matches('"')),
+            Some(Safe::Slip) => {
+                let [written, meant] = [old, &suggestion.replacement].map(|name| name.trim_matches('"'));
+                is_slip(written, meant) || says_unit(written, meant, text.get(suggestion.end..).unwrap_or_default())
+            }
             Some(Safe::Error) => fault.is_error(),
             Some(Safe::Spelling) => is_respelled(old, &suggestion.replacement),
             None => false,
@@ -167,6 +171,15 @@ fn is_respelled(written: &str, meant: &str) -> bool {
     let is_comparison =
         written.starts_with("\"@") && meant.starts_with('{') && !joints.iter().any(|joint| written.contains(joint));
     bare(written) == bare(meant) || (is_word && is_plain(written)) || is_comparison
+}
+
+/// Whether a field is one without its unit, and its value says the unit: `"timeout": "1h"` is `timeout_ms`, and 3600000 in it. `after`:
+/// the text behind the name.
+fn says_unit(written: &str, meant: &str, after: &str) -> bool {
+    let is_cut = ["_ms", "_seconds"].iter().any(|unit| meant.strip_suffix(unit) == Some(written));
+    let value = after.trim_start_matches('"').trim_start().strip_prefix(':').map(str::trim_start);
+    let text = value.and_then(|value| value.strip_prefix('"')?.split('"').next());
+    is_cut && text.is_some_and(|text| written_milliseconds(text).is_some())
 }
 
 /// Whether a name is another one with a slip of the finger in it, and not another word: `escalte` is
@@ -249,6 +262,19 @@ mod tests {
             now = next;
         }
         panic!("it does not come to rest: {now}");
+    }
+
+    #[test]
+    fn a_field_without_its_unit_is_taken_where_its_value_says_it() {
+        for (written, fixed) in [
+            (r#""timeout": "30s""#, r#""timeout_ms": 30000"#),
+            (r#""timeout" : "2 hours""#, r#""timeout_ms" : 7200000"#),
+            (r#""timeout": 30"#, r#""timeout": 30"#),
+            (r#""timeout": "30""#, r#""timeout": 30"#),
+            (r#""timeout": "soon""#, r#""timeout": "soon""#),
+        ] {
+            assert_eq!(settled(&document(written)), document(fixed), "{written}");
+        }
     }
 
     fn document(properties: &str) -> String {

@@ -39,6 +39,9 @@ pub struct LockedPage {
     /// The secrets that are sent, by key: the servers that get each.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, Vec<String>>,
+    /// The keys of those by the security schemes of the page.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub schemes: BTreeMap<String, String>,
     /// The digests of the files that were written, by their paths in the project's folder.
     pub files: BTreeMap<String, String>,
     /// The actions by name.

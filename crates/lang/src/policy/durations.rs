@@ -36,6 +36,21 @@ impl Timed {
     }
 }
 
+/// The milliseconds that a text with a unit says: `30s`, `2 hours`.
+pub fn written_milliseconds(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (digits, word) = text.split_at_checked(text.find(|c: char| !c.is_ascii_digit())?)?;
+    let factor: u64 = match word.trim().to_ascii_lowercase().as_str() {
+        "ms" | "milliseconds" => 1,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1_000,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60_000,
+        "h" | "hr" | "hour" | "hours" => 3_600_000,
+        "d" | "day" | "days" => 86_400_000,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
 /// Half an hour in seconds: as milliseconds, a server may have as many.
 const HALF_HOUR: u64 = 1_800;
 /// The numbers of seconds that people give to a call on this machine, where as many milliseconds are possible too.

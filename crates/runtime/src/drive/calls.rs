@@ -221,6 +221,7 @@ async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &P
             cost_usd,
             estimated,
             run_id: None,
+            attempts: wait.take_attempts(),
         }))
     };
     let Some(tool) = turn.program.tool(name) else {

@@ -18,6 +18,10 @@ use super::spending::{CallToReserve, HeldReservations, NoRoom, SpendingGuard};
 use super::stop::Stop;
 use super::tool::Spent;
 use crate::journal::Journal;
+use loopctl_engine::event::AskedAttempt;
+
+/// The most failed attempts of a call that its trace lists.
+const MOST_KEPT_ATTEMPTS: usize = 100;
 
 /// The first wait for calls under way that hold what a spending limit leaves; it doubles with each, with jitter.
 const FIRST_WAIT_MS: u64 = 50;
@@ -29,6 +33,10 @@ pub struct PendingModelCall<'a> {
     is_resting: watch::Sender<bool>,
     /// What the attempts that failed have used: the call counts it when it returns, and nobody does when it is left.
     spent: Mutex<Spent>,
+    /// The attempts that failed and were followed by another one.
+    attempts: Mutex<Vec<AskedAttempt>>,
+    /// When the first of them began, in milliseconds since 1970.
+    began_ms: i64,
     /// The store, and the run that asks; none where nobody looks.
     asking: Option<(&'a Deaths, &'a str)>,
     /// Where the status of the run finds that a model of one of its calls is asked again.
@@ -49,7 +57,16 @@ impl<'a> PendingModelCall<'a> {
     /// That of this run.
     pub(super) fn of(deaths: &'a Deaths, run_id: &'a str) -> Self {
         let (is_resting, asking) = (watch::Sender::new(false), Some((deaths, run_id)));
-        Self { is_resting, spent: Mutex::default(), asking, shown: None, spending: None, room_at_ms: Mutex::default() }
+        Self {
+            is_resting,
+            spent: Mutex::default(),
+            attempts: Mutex::default(),
+            began_ms: clock::wall_ms(),
+            asking,
+            shown: None,
+            spending: None,
+            room_at_ms: Mutex::default(),
+        }
     }
 
     /// The same of a call, whose wait the status of its run shows.
@@ -116,6 +133,27 @@ impl<'a> PendingModelCall<'a> {
     pub(super) fn failed(&self, attempt: Spent) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         *spent = spent.plus(attempt);
+    }
+
+    /// Keeps an attempt for the trace: why another one follows, and the wait before that.
+    pub(super) fn keep_attempt(&self, reason: String, delay_ms: u64) {
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        if attempts.len() >= MOST_KEPT_ATTEMPTS {
+            if let Some(last) = attempts.last_mut() {
+                (last.reason, last.delay_ms) = ("more attempts failed, which are not listed".to_owned(), 0);
+            }
+            return;
+        }
+        let end_of = |last: &AskedAttempt| last.at_ms.saturating_add_unsigned(last.delay_ms);
+        let at_ms = clock::wall_ms();
+        let since_ms = attempts.last().map_or(self.began_ms, end_of);
+        let duration_ms = u64::try_from(at_ms.saturating_sub(since_ms)).unwrap_or(0);
+        attempts.push(AskedAttempt { at_ms, reason, duration_ms, delay_ms });
+    }
+
+    /// The attempts for the trace.
+    pub(super) fn take_attempts(&self) -> Vec<AskedAttempt> {
+        std::mem::take(&mut *self.attempts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What the attempts that failed have used.

@@ -322,7 +322,7 @@ fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass
     let MayPass { retryable, outage, limited } = may_pass;
     match performed {
         PerformedCall::Event(EventKind::ToolReturned(returned)) => {
-            let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, .. } = returned;
+            let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, attempts, .. } = returned;
             let returned = StepReturned {
                 at,
                 kind,
@@ -332,6 +332,7 @@ fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass
                 cost_usd,
                 estimated,
                 run_id,
+                attempts,
                 retryable,
                 outage,
                 limited,
@@ -363,6 +364,7 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
             cost_usd,
             estimated,
             run_id,
+            attempts: wait.take_attempts(),
             retryable,
             outage,
             limited,

@@ -211,6 +211,7 @@ pub(super) fn call<'a>(
                 let duration_ms = clock::elapsed_ms(began);
                 let run_id = Some(run_id);
                 PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
+                    attempts: Vec::new(),
                     call,
                     result,
                     duration_ms,

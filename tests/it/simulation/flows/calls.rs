@@ -116,6 +116,7 @@ impl World<'_> {
             ToolResult::Ok,
         );
         EventKind::StepReturned(Box::new(StepReturned {
+            attempts: Vec::new(),
             outage: false,
             limited: false,
             at: at.to_owned(),

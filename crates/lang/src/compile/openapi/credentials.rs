@@ -1,6 +1,6 @@
 //! The secrets of an operation: `securitySchemes`, as headers and queries with `orgconfig:`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::page_files::{PageFiles, PagePart};
 use super::page_text::name_of;
@@ -30,15 +30,15 @@ impl OperationCredentials {
     }
 }
 
-/// The credentials of an operation: those of the first alternative that an action can send. `prefix`: what the keys of secrets begin
-/// with. `bearer`: the key of the secret for operations that say nothing.
+/// The credentials of an operation: those of the first alternative that an action can send. `keys`: those of the secrets, by scheme.
+/// `bearer`: the key of the secret for operations that say nothing.
 ///
 /// # Errors
 /// Why no action can send any of them.
 pub(super) fn credentials(
     files: &PageFiles,
     operation: PagePart<'_>,
-    prefix: &str,
+    keys: &BTreeMap<String, String>,
     bearer: Option<&str>,
 ) -> Result<OperationCredentials, String> {
     let page = files.page();
@@ -53,7 +53,7 @@ pub(super) fn credentials(
         }
         let mut made = OperationCredentials::default();
         let names: Vec<&String> = alternative.members().map(|(name, _)| name).collect();
-        let added: Result<Vec<()>, String> = names.iter().map(|name| add(files, name, prefix, &mut made)).collect();
+        let added: Result<Vec<()>, String> = names.iter().map(|name| add(files, name, keys, &mut made)).collect();
         match added {
             Ok(_) => return Ok(made),
             Err(why) => refusal = refusal.or(Some(why)),
@@ -75,12 +75,16 @@ fn of_bearer(key: &str) -> OperationCredentials {
 }
 
 /// Adds what a scheme asks for.
-fn add(files: &PageFiles, name: &str, prefix: &str, made: &mut OperationCredentials) -> Result<(), String> {
+fn add(
+    files: &PageFiles,
+    name: &str,
+    keys: &BTreeMap<String, String>,
+    made: &mut OperationCredentials,
+) -> Result<(), String> {
     let unknown = || format!("it names the security scheme `{name}`, which is not described");
     let schemes = files.page().get("components").and_then(|all| all.get("securitySchemes"));
     let scheme = files.follow(schemes.and_then(|all| all.get(name)).ok_or_else(unknown)?)?;
-    let names = schemes.into_iter().flat_map(PagePart::members).map(|(name, _)| name.as_str());
-    let key = key_of(names, name, prefix);
+    let key = keys.get(name).ok_or_else(unknown)?;
     let kind = scheme.text("type").unwrap_or_default();
     let (place, header, text, holds) = match kind {
         "http" => match scheme.text("scheme").unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -121,27 +125,61 @@ fn add(files: &PageFiles, name: &str, prefix: &str, made: &mut OperationCredenti
         "cookie" => return Err(format!("its security scheme `{name}` is a cookie")),
         _ => return Err(format!("its security scheme `{name}` is sent as no header and no parameter")),
     }
-    made.secrets.insert(key, holds);
+    made.secrets.insert(key.clone(), holds);
     Ok(())
 }
 
-/// The key of the secret of a scheme. Two schemes have no key in common, whatever of their names is left in it.
-fn key_of<'n>(names: impl Iterator<Item = &'n str>, name: &str, prefix: &str) -> String {
-    let plain = |name: &str| {
+/// The keys of the secrets of all schemes of a page. Two schemes have no key in common, whatever of their names is left in it, and one
+/// that was pinned before keeps its key: what is new never gets the secret of another one.
+pub(super) fn scheme_keys(
+    files: &PageFiles,
+    prefix: &str,
+    known: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let schemes = files.page().get("components").and_then(|all| all.get("securitySchemes"));
+    let names: BTreeSet<&str> =
+        schemes.into_iter().flat_map(PagePart::members).map(|(name, _)| name.as_str()).collect();
+    keys_of(&names, prefix, known)
+}
+
+fn keys_of(names: &BTreeSet<&str>, prefix: &str, known: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let own = |name: &str| {
         let key = format!("{prefix}_{}", name_of(name, &[])).to_ascii_lowercase();
         key.trim_end_matches('_').chars().take(MAX_KEY_CHARACTERS).collect::<String>()
     };
-    let own = plain(name);
-    let mut alike: Vec<&str> = names.filter(|other| plain(other) == own).collect();
-    alike.sort_unstable();
-    match alike.iter().position(|other| *other == name) {
-        None | Some(0) => own,
-        Some(at) => {
-            let ending = format!("_{}", at.saturating_add(1));
-            let begin: String = own.chars().take(MAX_KEY_CHARACTERS.saturating_sub(ending.len())).collect();
-            begin + &ending
+    let (mut keys, mut taken) = (BTreeMap::new(), BTreeSet::new());
+    for name in names {
+        // A lock file may say anything.
+        let key = known.get(*name).filter(|key| is_key_of(key, &own(name)));
+        if let Some(key) = key.filter(|key| taken.insert((*key).clone())) {
+            keys.insert((*name).to_owned(), key.clone());
         }
     }
+    for name in names {
+        if !keys.contains_key(*name) {
+            let own = own(name);
+            let mut numbers = 2_usize..;
+            let mut key = own.clone();
+            while !taken.insert(key.clone()) {
+                key = numbered(&own, &numbers.next().unwrap_or_default().to_string());
+            }
+            keys.insert((*name).to_owned(), key);
+        }
+    }
+    keys
+}
+
+/// A key with a number behind it, which has no more characters than others.
+fn numbered(own: &str, number: &str) -> String {
+    let most = MAX_KEY_CHARACTERS.saturating_sub(number.len().saturating_add(1));
+    format!("{}_{number}", own.chars().take(most).collect::<String>())
+}
+
+/// Whether a key is one that a scheme may have: its own, or that with a number.
+fn is_key_of(key: &str, own: &str) -> bool {
+    let number = key.rsplit_once('_').map_or("", |(_, number)| number);
+    let is_number = !number.is_empty() && number.len() <= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
+    key == own || is_number && key == numbered(own, number)
 }
 
 #[cfg(test)]
@@ -149,11 +187,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_schemes_have_two_keys() {
+    fn two_schemes_have_two_keys_and_a_new_one_takes_none_of_them() {
         let long = ["a".repeat(80), "a".repeat(81)];
-        let names = ["api_key", "api-key", "API-Key", "other", &long[0], &long[1]];
-        let keys: Vec<String> = names.iter().map(|name| key_of(names.iter().copied(), name, "shop")).collect();
-        assert_eq!(keys[..4], ["shop_api_key_3", "shop_api_key_2", "shop_api_key", "shop_other"]);
-        assert!(keys[4] != keys[5] && keys[4..].iter().all(|key| key.len() == MAX_KEY_CHARACTERS), "{keys:?}");
+        let names = BTreeSet::from(["api_key", "api-key", "API-Key", "other", &long[0], &long[1]]);
+        let keys = keys_of(&names, "shop", &BTreeMap::new());
+        let of = |name: &str| keys[name].as_str();
+        assert_eq!(
+            [of("api_key"), of("api-key"), of("API-Key"), of("other")],
+            ["shop_api_key_3", "shop_api_key_2", "shop_api_key", "shop_other"]
+        );
+        let [one, other] = [of(&long[0]), of(&long[1])];
+        assert!(one != other && [one, other].iter().all(|key| key.len() == MAX_KEY_CHARACTERS), "{keys:?}");
+        let more: BTreeSet<&str> = names.iter().copied().chain(["API-KEY", "API_Key"]).collect();
+        let later = keys_of(&more, "shop", &keys);
+        assert!(keys.iter().all(|(name, key)| later[name] == *key), "{later:?}");
+        assert_eq!([&*later["API-KEY"], &*later["API_Key"]], ["shop_api_key_4", "shop_api_key_5"]);
+        // A lock file that says another secret of the project.
+        let odd = BTreeMap::from([("other".to_owned(), "bank_password".to_owned())]);
+        assert_eq!(keys_of(&names, "shop", &odd)["other"], "shop_other");
     }
 }

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::language::action::Method;
 use answers::AnswerReader;
 pub use comparison::ComparedTexts;
+use credentials::scheme_keys;
 use operation::WrittenOperation;
 pub use page_files::PageFiles;
 use page_files::PagePart;
@@ -49,6 +50,8 @@ pub struct PinSettings {
     pub bearer: Option<String>,
     /// The names that actions have already, by method and path: each stays with its operation, whatever else is new on the page.
     pub known_names: BTreeMap<String, String>,
+    /// The keys of secrets by security scheme, as they were pinned: each stays with its scheme.
+    pub known_keys: BTreeMap<String, String>,
 }
 
 /// The actions of a page.
@@ -58,6 +61,8 @@ pub struct MadeActions {
     pub title: String,
     /// The version that it has.
     pub version: String,
+    /// The keys of the secrets by the security schemes of the page.
+    pub scheme_keys: BTreeMap<String, String>,
     /// By their names.
     pub actions: BTreeMap<String, MadeAction>,
     /// The operations that no action can make calls of, and why.
@@ -106,6 +111,7 @@ pub fn actions_of(files: &PageFiles, settings: &PinSettings) -> Result<MadeActio
     let mut made = MadeActions {
         title: page_text::plain(info("title"), 200),
         version: page_text::plain(info("version"), 100),
+        scheme_keys: scheme_keys(files, &settings.secret_prefix, &settings.known_keys),
         ..MadeActions::default()
     };
     let operations = operations(files, &mut made.left_out)?;
@@ -128,7 +134,7 @@ pub fn actions_of(files: &PageFiles, settings: &PinSettings) -> Result<MadeActio
             made.unnamed = made.unnamed.saturating_add(1);
             continue;
         }
-        match written.action(files, &name, settings) {
+        match written.action(files, &name, settings, &made.scheme_keys) {
             Ok(action) => {
                 let output = answers.of(written.operation);
                 made.actions.insert(name, MadeAction { output, ..action });
@@ -139,6 +145,11 @@ pub fn actions_of(files: &PageFiles, settings: &PinSettings) -> Result<MadeActio
         }
     }
     Ok(made)
+}
+
+/// How many operations a page has.
+pub fn operation_count(files: &PageFiles) -> usize {
+    operations(files, &mut BTreeMap::new()).map_or(0, |found| found.len())
 }
 
 /// The operations of a page in the order of their paths and methods.

@@ -8,7 +8,7 @@ use super::credentials::{OperationCredentials, credentials};
 use super::page_files::{PageFiles, PagePart};
 use super::page_text::{name_of, plain};
 use super::parameter::{Parameter, ParameterPlace, Parameters, parameters};
-use super::read_schema::SchemaReader;
+use super::read_schema::{LEAST_DEPTH, SchemaReader};
 use super::request_body::{RequestBody, body};
 use super::server_address::address;
 use super::sound_schema::sound;
@@ -21,7 +21,7 @@ use crate::program::reference::RESERVED;
 const MAX_TEXT_CHARACTERS: usize = 1_000;
 /// The most bytes of the schema of an input, and how deep one is described until it is not longer.
 const MAX_SCHEMA_BYTES: usize = 48 << 10;
-const DEPTHS: [usize; 8] = [24, 12, 8, 6, 4, 3, 2, 1];
+const DEPTHS: [usize; 8] = [24, 12, 8, 6, 4, 3, 2, LEAST_DEPTH];
 /// The most levels of a schema as it is written.
 const MAX_WRITTEN_DEPTH: usize = 80;
 
@@ -91,14 +91,20 @@ impl WrittenOperation<'_> {
         format!("{} {}", self.method.as_str(), self.path)
     }
 
-    /// The action that makes calls of it, under a name.
+    /// The action that makes calls of it, under a name. `keys`: those of the secrets, by security scheme.
     ///
     /// # Errors
     /// Why no action can, in a sentence without a final stop.
-    pub fn action(&self, files: &PageFiles, name: &str, settings: &PinSettings) -> Result<MadeAction, String> {
+    pub fn action(
+        &self,
+        files: &PageFiles,
+        name: &str,
+        settings: &PinSettings,
+        keys: &BTreeMap<String, String>,
+    ) -> Result<MadeAction, String> {
         let accepted = accepted(files, self.operation)?;
         let base = address([files.page(), self.path_item, self.operation], settings.host.as_deref())?;
-        let mut credentials = credentials(files, self.operation, &settings.secret_prefix, settings.bearer.as_deref())?;
+        let mut credentials = credentials(files, self.operation, keys, settings.bearer.as_deref())?;
         credentials.headers.extend(accepted.map(|media| ("Accept".to_owned(), media)));
         let mut last = None;
         for depth in DEPTHS {
@@ -339,7 +345,7 @@ fn input(parameters: Parameters, body: Option<RequestBody>, reader: SchemaReader
     root.insert("additionalProperties".to_owned(), Value::Bool(false));
     notes.extend(reader.notes.iter().cloned());
     let is_cut = reader.is_cut();
-    let schema = reader.whole(&Value::Object(root));
+    let schema = reader.whole(&Value::Object(root)).unwrap_or_default();
     Ok(CallInput { schema, parameters: all, names, body, form_styles, notes, is_cut })
 }
 

@@ -13,6 +13,8 @@ use super::page_text::{name_of, plain};
 const MAX_TEXT_CHARACTERS: usize = 300;
 /// The most parts of the schemas of one operation.
 const MAX_PARTS: usize = 4_000;
+/// What has too many parts even at this depth is pinned as it is.
+pub(super) const LEAST_DEPTH: usize = 1;
 /// The most bytes of a definition that is written out at each of its places.
 const MAX_REPEATED_BYTES: usize = 160;
 
@@ -306,8 +308,12 @@ impl<'p> SchemaReader<'p> {
         if words.is_empty() && !own.is_empty() { vec![own.to_owned()] } else { words }
     }
 
-    /// A schema with the definitions that it names. One that is named once, or is short, is written out.
-    pub fn whole(self, root: &Value) -> Value {
+    /// A schema with the definitions that it names. One that is named once, or is short, is written out. None where there were more parts
+    /// than are read, and a lesser depth is tried next.
+    pub fn whole(self, root: &Value) -> Option<Value> {
+        if self.is_cut() && self.max_depth > LEAST_DEPTH {
+            return None;
+        }
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for value in std::iter::once(root).chain(self.definitions.values()) {
             count(value, &mut counts);
@@ -330,7 +336,7 @@ impl<'p> SchemaReader<'p> {
         if let Some(members) = whole.as_object_mut().filter(|_| !kept.is_empty()) {
             members.insert("$defs".to_owned(), Value::Object(kept));
         }
-        whole
+        Some(whole)
     }
 }
 

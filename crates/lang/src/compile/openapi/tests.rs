@@ -25,6 +25,35 @@ fn pinned(made: &MadeActions) -> PinSettings {
 }
 
 #[test]
+fn a_secret_stays_with_its_scheme_whatever_comes_before_it() {
+    let with_schemes = |names: &[&str]| {
+        let scheme = |name: &&str| ((*name).to_owned(), json!({ "type": "apiKey", "in": "header", "name": "X-Key" }));
+        let schemes: serde_json::Map<String, Value> = names.iter().map(scheme).collect();
+        let operation = |name: &&str| {
+            let operation = json!({ "operationId": format!("of_{name}"), "security": [{ *name: [] }] });
+            (format!("/{name}"), json!({ "get": operation }))
+        };
+        let paths: serde_json::Map<String, Value> = names.iter().map(operation).collect();
+        let servers = json!([{ "url": "https://api.example.com" }]);
+        let page = json!({ "openapi": "3.1.0", "servers": servers, "paths": paths, "components": { "securitySchemes": schemes } });
+        PageFiles::new("page.json", page)
+    };
+    let settings = PinSettings { secret_prefix: "shop".to_owned(), ..PinSettings::default() };
+    let sent = |made: &MadeActions| {
+        let text = |action: &MadeAction| action.action["headers"]["X-Key"].as_str().unwrap_or_default().to_owned();
+        made.actions.iter().map(|(name, action)| (name.clone(), text(action))).collect::<BTreeMap<_, _>>()
+    };
+    let first = made(&with_schemes(&["api_key"]), &settings);
+    assert_eq!(sent(&first)["of_api_key"], "orgconfig:shop_api_key");
+    let later = PinSettings { known_keys: first.scheme_keys.clone(), ..settings.clone() };
+    let again = made(&with_schemes(&["API-Key", "api_key"]), &later);
+    assert_eq!(sent(&again)["of_api_key"], "orgconfig:shop_api_key");
+    assert_eq!(sent(&again)["of_API-Key"], "orgconfig:shop_api_key_2");
+    // Without what was pinned, the first one by its name has it.
+    assert_eq!(sent(&made(&with_schemes(&["API-Key", "api_key"]), &settings))["of_API-Key"], "orgconfig:shop_api_key");
+}
+
+#[test]
 fn a_name_stays_with_its_operation_whatever_comes_before_it() {
     let operation = json!({ "operationId": "dup" });
     let long = json!({ "operationId": "x".repeat(80) });

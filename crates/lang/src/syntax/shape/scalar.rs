@@ -6,6 +6,7 @@ use super::document_schemas::description;
 use super::form::SchemaForm;
 use super::{Walker, listed};
 use crate::diagnostic::{Diagnostic, codes, is_lone};
+use crate::policy::durations::written_milliseconds;
 use crate::policy::json_text;
 use crate::syntax::decimal::Decimal;
 use crate::syntax::foreign_words;
@@ -114,17 +115,7 @@ impl Walker<'_> {
             name if name.ends_with("_seconds") => ("seconds", 1_000),
             _ => return None,
         };
-        let text = text.trim();
-        let (digits, word) = text.split_at_checked(text.find(|c: char| !c.is_ascii_digit())?)?;
-        let factor: u64 = match word.trim().to_ascii_lowercase().as_str() {
-            "ms" | "milliseconds" => 1,
-            "s" | "sec" | "secs" | "second" | "seconds" => 1_000,
-            "m" | "min" | "mins" | "minute" | "minutes" => 60_000,
-            "h" | "hr" | "hour" | "hours" => 3_600_000,
-            "d" | "day" | "days" => 86_400_000,
-            _ => return None,
-        };
-        let number = digits.parse::<u64>().ok()?.checked_mul(factor)?;
+        let number = written_milliseconds(text)?;
         (number % milliseconds == 0).then(|| WrittenTime { number: number / milliseconds, unit })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::output::fault;
+use super::output::{fault, shortened};
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;
 use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire};
@@ -84,7 +84,7 @@ impl LlmRunner {
         let model = self.models.played(tool.action.model.as_deref().unwrap_or(call.model), player);
         let mut wire = Wire::default();
         wire.skip_replies(*position);
-        let outcome = ask(tool, call, &conversation, AskedModel { model, wire: &mut wire }).await;
+        let outcome = ask(tool, call, &conversation, AskedModel { model, wire: &mut wire, vault: &self.vault }).await;
         *position = wire.used_replies();
         outcome
     }
@@ -100,7 +100,10 @@ impl LlmRunner {
                 let model = self.models.get(Some(tool.action.model.as_deref().unwrap_or(call.model)));
                 let mut wire = Wire::default();
                 match model {
-                    Ok(model) => ask(tool, call, &conversation, AskedModel { model, wire: &mut wire }).await,
+                    Ok(model) => {
+                        let asked = AskedModel { model, wire: &mut wire, vault: &self.vault };
+                        ask(tool, call, &conversation, asked).await
+                    }
                     Err(why) => Err(fault("model not available", why)).into(),
                 }
             }
@@ -140,11 +143,12 @@ fn question(tool: LlmTool<'_>, scope: &Scope<'_>) -> Result<Conversation, ToolFa
 struct AskedModel<'a> {
     model: Arc<ModelClient>,
     wire: &'a mut Wire,
+    vault: &'a Vault,
 }
 
 /// Asks the model of the action, or of the run. Returns its text and the usage, with that of failed attempts.
 async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation, asked: AskedModel<'_>) -> RawOutcome {
-    let AskedModel { model, wire } = asked;
+    let AskedModel { model, wire, vault } = asked;
     let enough = |failed: &[FailedAttempt]| budget::uses_up(call.left, failed);
     let after_empty;
     let mut ask = Ask {
@@ -171,8 +175,14 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
             wait.failed(spent(std::slice::from_ref(attempt), None, price));
         }
     };
+    let again = |reason: &str, delay_ms: u64| {
+        if let Some(wait) = call.wait {
+            wait.keep_attempt(shortened(vault.scrub_cut(reason.to_owned())), delay_ms);
+        }
+    };
     let retried = |attempt: RetriedAttempt| {
         used(&attempt.kept);
+        again(&attempt.reason, attempt.delay_ms);
         let (run_id, at, model) = (call.run_id, call.at, model.facts.name.as_str());
         let (number, delay_ms, class) = (attempt.number, attempt.delay_ms, &attempt.class);
         tracing::warn!(run_id, at, model, attempt = number, delay_ms, "the model failed and is asked again: {class}");
@@ -190,6 +200,7 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         // Those before it were made again.
         if let Some(last) = failed.last() {
             used(last);
+            again(&last.reason, 0);
         }
         ask.max_tokens = max_tokens(tool, &model);
         answer = model::ask(&models, &ask, wire, &retry, &retried).await;
@@ -202,6 +213,7 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         used(&empty);
         failed.push(empty);
         if !enough(&failed) {
+            again("the model's answer was empty", 0);
             after_empty = asking_for_an_answer(conversation);
             ask.conversation = &after_empty;
             ask.empty_is_answered = true;
@@ -211,7 +223,8 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
     let mut asked =
         AskedQuestion { bytes: conversation.bytes, max_tokens: ask.max_tokens, price, form: tool.answer, unread: None };
     if let Some(form) = tool.answer {
-        let correction = Correction { form, models: &models, ask, retry: &retry, used: &used, retried: &retried };
+        let correction =
+            Correction { form, models: &models, ask, retry: &retry, used: &used, retried: &retried, again: &again };
         correction.correct(&mut answer, &mut failed, wire, &mut asked).await;
     }
     outcome(answer, failed, &asked)
@@ -231,6 +244,8 @@ struct Correction<'a> {
     /// Counts an attempt.
     used: &'a (dyn Fn(&FailedAttempt) + Send + Sync),
     retried: &'a (dyn Fn(RetriedAttempt) + Send + Sync),
+    /// Keeps why the model is asked again, for the trace.
+    again: &'a (dyn Fn(&str, u64) + Send + Sync),
 }
 
 impl Correction<'_> {
@@ -258,6 +273,7 @@ impl Correction<'_> {
                 return;
             }
             replies += 1;
+            (self.again)(&format!("the model's answer does not match `answer_schema`: {why}"), 0);
             let repeated: String = reply.text.chars().take(MAX_REPEATED_CHARACTERS).collect();
             talk.push(Role::Assistant, repeated);
             talk.push(
