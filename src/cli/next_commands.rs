@@ -258,7 +258,11 @@ impl NextCommands {
 
 /// The decision that ends the wait of a step.
 fn end_of_wait(question: &StepQuestion) -> String {
-    let decision = if question.awaits.is_some() { "--answer '{...}'" } else { "--approve" };
+    let decision = match question.question.kind {
+        Termination::SpendingLimit => "--retry",
+        _ if question.awaits.is_some() => "--answer '{...}'",
+        _ => "--approve",
+    };
     format!("--at {} {decision}", quoted(&question.at))
 }
 

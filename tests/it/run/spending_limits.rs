@@ -132,6 +132,41 @@ fn money_is_counted_by_the_price_and_the_last_hours_part_by_part() {
 }
 
 #[test]
+fn the_items_of_a_workflow_wait_for_room_and_its_steps_say_until_when() {
+    let place = place(json!([{ "every": "day", "tokens": 1_200, "on_limit": "wait" }]));
+    let think = json!({ "id": "think", "type": "loop", "properties": { "mode": "react", "objective": "Think about {{one}}.",
+        "tools": [], "model": "main", "max_tokens": 100 } });
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.items",
+        "item_variable_name": "one", "actions_to_execute": [think] } });
+    place.json("loop.json", &json!({ "name": "w", "definition": { "actions": [each] } }));
+    place.json("script.json", &json!({ "replies": [], "loops": { "think": [used(&complete(json!("a")), 500)] } }));
+    let items = ["run", "loop.json", "--script", "script.json", "--run-id", "r", "--output", "json", "--input"];
+    let paused = call(&place, &[&items[..], &[r#"{"items":[1,2,3]}"#]].concat());
+    let shown = paused.json();
+    assert_eq!((paused.code, &shown["termination"]), (3, &json!("spending_limit")), "{paused:#?}");
+    let text = call(&place, &["trace", "r"]).stdout;
+    assert!(text.contains("The step each.2.think waits until 20") && text.contains("T00:00:00"), "{text}");
+    assert_eq!(again(&place, "resume", "r").json()["status"], "paused", "nothing has changed");
+    place.file("clock", (noon_ms() + DAY_MS).to_string());
+    let done = again(&place, "resume", "r").json();
+    assert_eq!(done["status"], "completed", "{done}");
+    assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (500, 0), "of the next day");
+}
+
+#[test]
+fn a_warning_is_given_once_when_the_share_is_spent() {
+    let place = place(json!([{ "every": "day", "tokens": 4_000, "warn_at": 0.25 }]));
+    let warnings = |run_id: &str| {
+        let args = ["run", "loop.json", "--script", "script.json", "--run-id", run_id];
+        let ran = place.call_with(&args, &[("LOOPCTL_CLOCK", "clock"), ("LOOPCTL_LOG", "warn")]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        ran.stderr.matches("a spending limit is nearly reached: 4000 tokens a day for all runs").count()
+    };
+    // At 600, 1,200 and 1,800 tokens.
+    assert_eq!(["first", "second", "third"].map(warnings), [0, 1, 0]);
+}
+
+#[test]
 fn a_request_that_may_spend_more_than_the_whole_limit_fails_for_good() {
     let place = place(json!([{ "every": "month", "tokens": 90, "on_limit": "wait" }]));
     let failed = start(&place, "first").json();

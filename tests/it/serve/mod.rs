@@ -84,6 +84,7 @@ mod server_questions;
 mod shares;
 #[cfg(unix)]
 mod slow;
+mod spending;
 mod stats_fold;
 mod steps;
 mod tokens;

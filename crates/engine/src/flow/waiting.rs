@@ -169,6 +169,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
             action_input: None,
             hash: None,
             run_pause: Some(waits.asks.pause),
+            expires_at_ms: waits.asks.until_ms,
             calls: waits.asks.calls.clone(),
             ..plain
         },

@@ -22,6 +22,9 @@ use loopctl_lang::program::Program;
 use loopctl_lang::program::spending::{AccountName, CountedTime, Spending};
 
 const NANOS_OF_A_DOLLAR: i64 = 1_000_000_000;
+/// The most that is counted of one call, whatever its provider and the price say: sums of many calls stay numbers of the store.
+const MOST_TOKENS_OF_A_CALL: i64 = 1_000_000_000_000;
+const MOST_NANOS_OF_A_CALL: i64 = 1_000_000 * NANOS_OF_A_DOLLAR;
 
 /// The numbers of the reservations of this process.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -178,7 +181,7 @@ fn amount_of(limit: &SpendingLimit, tokens: Tokens, price: Option<Price>) -> Opt
         None => 0,
     };
     let tokens = i64::try_from(tokens.input.saturating_add(tokens.output)).unwrap_or(i64::MAX);
-    Some(SpentAmount { tokens, usd_nanos })
+    Some(SpentAmount { tokens: tokens.min(MOST_TOKENS_OF_A_CALL), usd_nanos: usd_nanos.min(MOST_NANOS_OF_A_CALL) })
 }
 
 fn most_of_limit(limit: &SpendingLimit) -> MostSpent {
