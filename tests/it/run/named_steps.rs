@@ -347,3 +347,46 @@ fn what_the_server_answered_to_a_step_below_is_in_the_trace_of_the_caller() {
     let text = place.call(&["trace", "r"]).stdout;
     assert!(text.contains("the account is closed"), "{text}");
 }
+
+#[test]
+fn failed_items_of_a_run_below_run_again_when_the_run_above_is_retried() {
+    let failed = std::sync::atomic::AtomicBool::new(false);
+    let server = Server::with(move |_, request| {
+        let fails = request.json()["id"] == 8 && !failed.swap(true, std::sync::atomic::Ordering::SeqCst);
+        Answer::json("{\"done\": true}").status(if fails { 400 } else { 200 })
+    });
+    let place = place(&json!({ "actions": [
+        { "type": "workflow", "name": "mid", "properties": { "rows": "@input.rows" } },
+        { "type": "post", "properties": { "id": 1 }, "outputKey": "after" } ],
+        "output": { "counts": "@mid.counts", "after": "@after.done" } }));
+    let post = json!({ "action_name": "post", "kind": "http", "description": "Posts.", "http_method": "POST",
+        "url": format!("{}/post", server.url()), "body": { "id": "@id" },
+        "parameters": { "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] } });
+    place.json("actions/all.json", &json!([post]));
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    let rows = json!({ "type": "array", "items": { "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] } });
+    let input = json!({ "type": "object", "properties": { "rows": rows }, "required": ["rows"] });
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.rows",
+        "item_variable_name": "row", "failure_strategy": "continue_on_error", "summary_key": "counts",
+        "actions_to_execute": [{ "type": "post", "properties": { "id": "@row.id" } }] } });
+    let batch = json!({ "name": "batch", "description": "Posts all.", "input": input,
+        "definition": { "actions": [each], "output": { "counts": "@counts" } } });
+    let below = json!({ "type": "workflow", "name": "batch", "properties": { "rows": "@input.rows" } });
+    let mid = json!({ "name": "mid", "description": "Posts all.", "input": input,
+        "definition": { "actions": [below], "output": { "counts": "@batch.counts" } } });
+    place.json("workflows/batch.json", &batch);
+    place.json("workflows/mid.json", &mid);
+    let ran = place.call(&["run", "loop.json", "--run-id", "r", "--input-file", "input.json", "--output", "json"]);
+    let counts = |result: &Value| result["result"]["answer"]["counts"]["completed"].clone();
+    assert_eq!((ran.code, counts(&ran.json())), (0, json!(1)), "{ran:#?}");
+    let retried = place.call(&["retry", "r", "--output", "json"]);
+    assert_eq!((retried.code, counts(&retried.json())), (0, json!(2)), "{retried:#?}");
+    assert_eq!(retried.json()["result"]["answer"]["after"], true, "{retried:#?}");
+    let sent: Vec<Value> = server.requests().iter().map(|request| request.json()["id"].clone()).collect();
+    assert_eq!(sent.iter().filter(|id| **id == json!(8)).count(), 2, "only what failed was sent again: {sent:?}");
+    assert_eq!(sent.len(), 4, "{sent:?}");
+    let steps = trace(&place, "r")["steps"].as_array().unwrap().len();
+    assert_eq!(steps, 2, "a step that ran again has one record");
+    let done = place.call(&["retry", "r"]);
+    assert!(done.code == 2 && done.stderr.contains("nothing to retry"), "{done:#?}");
+}

@@ -33,6 +33,9 @@ pub struct StepReturned {
     /// The attempts at the model that it asks which were followed by another one (`llm`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<AskedAttempt>,
+    /// Whether its run completed although items in it failed: these run again when the run above is retried.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partly: bool,
     /// Whether the same call, or the same run, may succeed unchanged: it failed for a reason that may pass.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::end::StepEnd;
-use super::progress::{Current, FailedRun, StepChange, StepFault, StepFrame, Stopping, chosen};
+use super::progress::{Current, FailedRun, KeptRun, StepChange, StepFault, StepFrame, Stopping, chosen};
 use super::record::{StepRecord, StepStatus};
 use super::scope::scope;
 use super::step_start::{BeginFault, ChosenStep, Opened};
@@ -165,7 +165,7 @@ impl<'p> Advance<'p> {
             if let Some(fault) = frame.fault.take() {
                 return Some(ListEnd::Failed(fault));
             }
-            let StepFrame { next, current, keys, given, kept, done, .. } = &mut *frame;
+            let StepFrame { next, current, keys, given, kept, kept_runs, done, .. } = &mut *frame;
             let step = list.steps.get(*next);
             match current {
                 Current::Open(open) => {
@@ -181,9 +181,10 @@ impl<'p> Advance<'p> {
                     let end = self.items(foreach, items, &names)?;
                     self.loop_ended(list, step, frame, end);
                 }
-                Current::Idle if *next < *done => match kept.remove(next) {
-                    Some(items) => *current = Current::Items(items),
-                    None => *next += 1,
+                Current::Idle if *next < *done => match (kept.remove(next), kept_runs.remove(next)) {
+                    (Some(items), _) => *current = Current::Items(items),
+                    (None, Some(run)) => self.run_again(list, step?, frame, *run),
+                    (None, None) => *next += 1,
                 },
                 Current::Idle => {
                     let Some(step) = step else {
@@ -296,6 +297,34 @@ impl<'p> Advance<'p> {
             let end = StepEnd::of(open, Ok(wait::output(&open.input, false).into()));
             self.ended(list, step, frame, end);
         }
+    }
+
+    /// Opens a step again whose run has completed although items in it failed: the run continues with these.
+    fn run_again(&mut self, list: &StepList<'_>, step: &FlowStep, frame: &mut StepFrame, kept: KeptRun) {
+        let KeptRun { at, run, input, wrote } = kept;
+        let Some(step) = chosen(step, &StepAddress::new(&at)) else {
+            frame.next += 1;
+            return;
+        };
+        self.changes.push(StepChange::Started {
+            at: at.clone(),
+            kind: step.kind.clone(),
+            input: Arc::clone(&input),
+            item_label: list.label.clone(),
+        });
+        let request = self.changed.get(&at).copied().unwrap_or_default();
+        frame.wrote = Some(Box::new(wrote));
+        frame.current = Current::Open(Box::new(OpenStep {
+            progress: Progress::Held,
+            item_label: list.label.clone(),
+            ask: step.ask().cloned(),
+            reminders_ms: step.ask().map(|_| step.reminders_ms().into()).unwrap_or_default(),
+            ends: self.ended_by(list),
+            is_subrun: true,
+            settled: run.settled,
+            repetition: Repetition { round: run.round, continues: true, request },
+            ..OpenStep::new(StepAddress::new(&at), step.kind.clone(), input, self.now.wall_ms)
+        }));
     }
 
     /// What ends when a step of a list fails; none in a loop inside of a loop that stops, which the item around it decides.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::advance::{Advance, StepList};
 use super::items::{LoopEnd, counts, gathered};
-use super::progress::{Current, ItemStatus, LoopOutput, StepChange, StepFault, StepFrame};
+use super::progress::{Current, FailedRun, ItemStatus, KeptRun, LoopOutput, StepChange, StepFault, StepFrame};
 use super::record::{StepError, StepRecord, StepStatus};
 use crate::call_attempt::CallAttempt;
 use crate::event::Tokens;
@@ -33,9 +33,12 @@ pub(super) struct StepEnd {
     pub attempts: Vec<CallAttempt>,
     /// What the server answered to a call that failed.
     pub answer: String,
+    /// Its run, which completed although items in it failed.
+    pub partly: Option<FailedRun>,
 }
 
 /// What a step gave.
+#[derive(Clone)]
 pub(super) struct StepOutput {
     /// Its output, for its own key and for what is gathered of an item.
     pub value: Value,
@@ -61,6 +64,7 @@ impl StepEnd {
             tokens: None,
             attempts: Vec::new(),
             answer: String::new(),
+            partly: None,
         }
     }
 
@@ -75,6 +79,7 @@ impl StepEnd {
             tokens: None,
             attempts: open.attempts.clone(),
             answer: String::new(),
+            partly: None,
         }
     }
 }
@@ -105,7 +110,7 @@ impl StepRecord {
 impl Advance<'_> {
     /// Ends the present step of a list: writes its keys, or fails the list.
     pub fn ended(&mut self, list: &StepList<'_>, step: &FlowStep, frame: &mut StepFrame, end: StepEnd) {
-        let StepEnd { at, since_ms, input, outcome, run_id, tokens, attempts, answer } = end;
+        let StepEnd { at, since_ms, input, outcome, run_id, tokens, attempts, answer, partly } = end;
         let outcome = outcome.and_then(|output| bounded(output, &at));
         let status = if outcome.is_ok() { StepStatus::Completed } else { StepStatus::Failed };
         let mut record = StepRecord {
@@ -125,9 +130,17 @@ impl Advance<'_> {
         }
         match outcome {
             Ok(output) => {
+                let number = frame.next;
                 frame.next += 1;
                 record.output = Some(output.value.clone());
-                write(step, frame, output);
+                if let Some((run, input)) = partly.zip(record.input.clone()) {
+                    let kept = KeptRun { at: record.at.clone(), run, input, wrote: wrote(step, output.clone()) };
+                    frame.kept_runs.insert(number, Box::new(kept));
+                }
+                match frame.wrote.take() {
+                    None => write(step, frame, output),
+                    Some(before) => rewrite(frame, Some(&before), &wrote(step, output)),
+                }
             }
             Err(fault) => {
                 record.error = Some(StepError { answer, ..StepError::from(fault.clone()) });
@@ -226,28 +239,25 @@ fn rewrite(frame: &mut StepFrame, before: Option<&LoopOutput>, now: &LoopOutput)
 
 /// Writes the keys of a step.
 fn write(step: &FlowStep, frame: &mut StepFrame, output: StepOutput) {
-    let StepOutput { value, keys } = output;
-    for (key, value) in keys {
-        frame.keys.insert(key, value);
-    }
-    match &step.action {
-        StepAction::Call(call) if call.spreads => {
-            for (key, value) in value.as_object().into_iter().flatten() {
-                frame.keys.insert(key.clone(), value.clone());
-            }
-        }
-        StepAction::React(react) => {
-            if let Some(key) = &react.result_key {
-                frame.keys.insert(key.clone(), value.clone());
-            }
-        }
-        _ => {}
-    }
-    if let Some(key) = &step.output_key {
-        frame.keys.insert(key.clone(), value.clone());
-    }
+    let LoopOutput { keys, output } = wrote(step, output);
+    frame.keys.extend(keys);
     // A wait is between two steps: what the list gives stays what the step before it gave.
     if !matches!(step.action, StepAction::Wait(_)) {
-        frame.last = Some(value);
+        frame.last = Some(output);
     }
+}
+
+/// The keys that a step writes.
+fn wrote(step: &FlowStep, output: StepOutput) -> LoopOutput {
+    let StepOutput { value, keys } = output;
+    let mut keys: Map<String, Value> = keys.into_iter().collect();
+    match &step.action {
+        StepAction::Call(call) if call.spreads => {
+            keys.extend(value.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        StepAction::React(react) => keys.extend(react.result_key.iter().map(|key| (key.clone(), value.clone()))),
+        _ => {}
+    }
+    keys.extend(step.output_key.iter().map(|key| (key.clone(), value.clone())));
+    LoopOutput { keys, output: value }
 }

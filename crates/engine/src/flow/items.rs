@@ -188,7 +188,7 @@ impl<'p> Advance<'p> {
             items.unfinished.insert(index, frame);
             items.stopped |= items.counts.failed > most_failures(foreach);
             self.blocked |= items.stopped;
-        } else if !frame.kept.is_empty() {
+        } else if frame.has_kept() {
             items.partly.insert(index, frame);
         }
     }

@@ -64,6 +64,11 @@ fn error(fault: &StepFault) -> Value {
     json!({ "step": step, "code": code, "message": message, "retryable": retryable })
 }
 
+/// Whether a run has completed although items of it failed, or of the runs below it: a retry runs them again.
+pub fn has_failed_items(state: &State) -> bool {
+    state.as_flow().is_some_and(|state| state.progress.root.has_kept())
+}
+
 /// Whether steps of `on_failure` have run for the failures because of which a run would continue. Those that send a text took
 /// nothing back.
 pub fn has_handled_failure(state: &State) -> bool {

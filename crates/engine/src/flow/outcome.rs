@@ -37,6 +37,7 @@ pub(super) fn returned(
         estimated,
         run_id,
         mut attempts,
+        partly,
         retryable,
         outage,
         limited,
@@ -81,7 +82,8 @@ pub(super) fn returned(
                     (Err(fault_of_step), fault.answer)
                 }
             };
-            let end = StepEnd { tokens, answer, ..StepEnd::of(open, outcome) };
+            let partly = Some(failed).filter(|_| partly);
+            let end = StepEnd { tokens, answer, partly, ..StepEnd::of(open, outcome) };
             advance.ended(list, step, frame, end);
         });
         let has_failed = advance.changes.iter().any(|change| {

@@ -113,6 +113,10 @@ pub struct StepFrame {
     pub fault: Option<StepFault>,
     /// Its loops that ended although items of them failed, by the number of the step: these items may run again.
     pub kept: BTreeMap<usize, Box<ItemsState>>,
+    /// Its steps that are runs which completed although items in them failed, by the number of the step: these items may run again.
+    pub kept_runs: BTreeMap<usize, Box<KeptRun>>,
+    /// What the present step wrote when it ended before, if it is such a run and runs again.
+    pub wrote: Option<Box<LoopOutput>>,
     /// Whether the wait of its item is over, and no step of it began since: it may have to get back a place that it gave
     /// away.
     pub rests: bool,
@@ -160,6 +164,19 @@ pub struct FailedRun {
     pub settled: SettledCost,
 }
 
+/// A step whose run completed although items in it failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptRun {
+    /// Its address.
+    pub at: String,
+    /// The round that the run began in, and what was counted of it.
+    pub run: FailedRun,
+    /// Its input.
+    pub input: Arc<Value>,
+    /// What it wrote.
+    pub wrote: LoopOutput,
+}
+
 /// A loop that is under way.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ItemsState {
@@ -201,7 +218,7 @@ pub struct ItemsState {
     pub since_ms: i64,
 }
 
-/// What a loop wrote when it ended.
+/// What a loop, or a run, wrote when it ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoopOutput {
     /// The keys, those of its items included.
@@ -248,6 +265,11 @@ impl StepFrame {
     /// Whether a step runs in the list, as far as choices decide that: all around it, because the case of one inside stays known.
     pub(super) fn takes(&self, step: &FlowStep) -> bool {
         step.within.iter().all(|of| self.cases.get(&*of.choose) == Some(&of.case))
+    }
+
+    /// Whether items of it failed, or of the runs that are its steps, and may run again.
+    pub(super) fn has_kept(&self) -> bool {
+        !self.kept.is_empty() || !self.kept_runs.is_empty()
     }
 
     /// Whether the driver must perform a step of it. Loops are at most three deep: the recursion ends.

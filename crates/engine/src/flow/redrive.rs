@@ -20,7 +20,7 @@ pub(super) fn retried(program: &FlowProgram, state: &mut FlowState, retried: Ret
         return Err(Refused::new("the run has not failed: resume it"));
     };
     let completed = ending.status == Status::Completed;
-    let has_failed_items = !state.progress.root.kept.is_empty();
+    let has_failed_items = state.progress.root.has_kept();
     if !(completed && (has_failed_items || retried.anew)) {
         may_retry(ending)?;
     }
@@ -113,9 +113,10 @@ fn revive(frame: &mut StepFrame) {
     }
 }
 
-/// Has the failed items of the loops of a list that has ended begin again. What ended behind these loops stays.
+/// Has the failed items of the loops of a list that has ended begin again, and those of its runs. What ended behind these stays.
 fn revive_ended(frame: &mut StepFrame, active_ms: u64) {
-    let Some(first) = frame.kept.keys().next().copied() else { return };
+    let first = [frame.kept.keys().next(), frame.kept_runs.keys().next()].into_iter().flatten().min();
+    let Some(first) = first.copied() else { return };
     frame.done = frame.done.max(frame.next);
     frame.next = first;
     for items in frame.kept.values_mut() {

@@ -124,6 +124,7 @@ impl World {
         self.returned.insert(at.clone());
         self.take(EventKind::StepReturned(Box::new(StepReturned {
             attempts: Vec::new(),
+            partly: false,
             outage: false,
             limited: false,
             at,
@@ -236,6 +237,7 @@ fn an_event_that_does_not_fit_changes_nothing() {
         EventKind::Human(Decided::from(Decision::Approve)),
         EventKind::StepReturned(Box::new(StepReturned {
             attempts: Vec::new(),
+            partly: false,
             outage: false,
             limited: false,
             at: "each.0.0".to_owned(),
@@ -280,6 +282,7 @@ fn what_expired_in_a_run_below_is_not_due_again_while_that_run_goes_on() {
 fn work_returned(at: &str) -> EventKind {
     EventKind::StepReturned(Box::new(StepReturned {
         attempts: Vec::new(),
+        partly: false,
         outage: false,
         limited: false,
         at: at.to_owned(),

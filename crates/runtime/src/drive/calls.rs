@@ -64,6 +64,7 @@ impl<'a> Driver<'a> {
                     stopped |= matches!(what, EventKind::ToolLeft(_));
                     what
                 }
+                Some(PerformedCall::Partly(returned)) => EventKind::ToolReturned(returned),
                 Some(PerformedCall::Stopped) => {
                     stopped = true;
                     continue;

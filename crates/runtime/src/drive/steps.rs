@@ -320,8 +320,9 @@ impl<'a> Driver<'a> {
 /// What became of a call, as that of the step that it is.
 fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass) -> Option<EventKind> {
     let MayPass { retryable, outage, limited } = may_pass;
+    let partly = matches!(performed, PerformedCall::Partly(_));
     match performed {
-        PerformedCall::Event(EventKind::ToolReturned(returned)) => {
+        PerformedCall::Event(EventKind::ToolReturned(returned)) | PerformedCall::Partly(returned) => {
             let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, attempts, .. } = returned;
             let returned = StepReturned {
                 at,
@@ -333,6 +334,7 @@ fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass
                 estimated,
                 run_id,
                 attempts,
+                partly,
                 retryable,
                 outage,
                 limited,
@@ -365,6 +367,7 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
             estimated,
             run_id,
             attempts: wait.take_attempts(),
+            partly: false,
             retryable,
             outage,
             limited,

@@ -24,7 +24,7 @@ use loopctl_engine::continuation;
 use loopctl_engine::event::{
     Allowance, CallId, Decided, EventKind, ParentCall, Started, ToolFault, ToolPaused, ToolResult, ToolReturned,
 };
-use loopctl_engine::flow::{react_output, waiting_steps};
+use loopctl_engine::flow::{has_failed_items, react_output, waiting_steps};
 use loopctl_engine::operation::{AskedFor, Call, OpenStep, Progress};
 use loopctl_engine::outcome::{Answer, Ending, Pause, Status, Termination};
 use loopctl_engine::question::{Question, StepQuestion, SubrunQuestion};
@@ -42,6 +42,8 @@ const AGAIN: Duration = Duration::from_millis(50);
 pub(super) enum PerformedCall {
     /// It returned, or waits for a human.
     Event(EventKind),
+    /// It was the run of a step, and completed although items in it failed.
+    Partly(ToolReturned),
     /// It was stopped, and can be resumed.
     Stopped,
 }
@@ -210,16 +212,13 @@ pub(super) fn call<'a>(
                 let result = if is_step { answered(result, ending, &state) } else { result };
                 let duration_ms = clock::elapsed_ms(began);
                 let run_id = Some(run_id);
-                PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
-                    attempts: Vec::new(),
-                    call,
-                    result,
-                    duration_ms,
-                    tokens,
-                    cost_usd,
-                    estimated,
-                    run_id,
-                }))
+                let attempts = Vec::new();
+                let returned =
+                    ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, run_id, attempts };
+                match is_step && ending.status == Status::Completed && has_failed_items(&state) {
+                    true => PerformedCall::Partly(returned),
+                    false => PerformedCall::Event(EventKind::ToolReturned(returned)),
+                }
             }
             Phase::Paused { pause, .. } => {
                 let asks = asks(&run_id, pause, &state);
@@ -247,8 +246,8 @@ pub(super) fn may_continue(program: &Program, ending: &Ending) -> bool {
 }
 
 /// How a sub-run continues that has ended, when the step runs again that it is. A workflow that a limit ended is given again
-/// what its step has, in addition to what it used. One that was cancelled, or has completed, stays as it is, and so does one
-/// for which nothing is left.
+/// what its step has, in addition to what it used. One that was cancelled, or has completed without failed items, stays as it is, and
+/// so does one for which nothing is left.
 fn again(program: &Program, state: &State, share: &SubrunShare) -> Resume {
     let Phase::Ended(ending) = &state.phase else { return Resume::default() };
     match (ending.status, continuation::limit_of(ending)) {
@@ -257,6 +256,10 @@ fn again(program: &Program, state: &State, share: &SubrunShare) -> Resume {
             Resume { raised, after_on_failure: share.after_on_failure, ..Resume::default() }
         }
         (Status::Failed, _) if may_continue(program, ending) => {
+            Resume { after_on_failure: share.after_on_failure, ..Resume::retry() }
+        }
+        // The caller runs again what failed in it.
+        (Status::Completed, _) if has_failed_items(state) => {
             Resume { after_on_failure: share.after_on_failure, ..Resume::retry() }
         }
         _ => Resume::default(),

@@ -117,6 +117,7 @@ impl World<'_> {
         );
         EventKind::StepReturned(Box::new(StepReturned {
             attempts: Vec::new(),
+            partly: false,
             outage: false,
             limited: false,
             at: at.to_owned(),
