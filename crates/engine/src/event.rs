@@ -220,7 +220,8 @@ pub struct Started {
 /// `in` of a condition read a text that is JSON, as paths do, and a path into a text that should be JSON and is none can't be judged; a
 /// call that a human did not allow counts for `require_tool_before_answer`; and the model reads that notes of its history were cut off
 /// or are missing. 7: a text that begins as JSON does and can't be read has no missing values: what asks for a part of it fails, also in
-/// `output` and `collect`, in `hasKey`, `length` and `@x.y?`, and in the blocks of a text.
+/// `output` and `collect`, in `hasKey`, `length` and `@x.y?`, and in the blocks of a text; the templates and paths of a step are bounded
+/// together, by what they read, too; and thoughts and calls are no notes of a history.
 pub const EDITION: u32 = 7;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

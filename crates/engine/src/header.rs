@@ -128,6 +128,11 @@ impl RunHeader {
         self.edition >= 6
     }
 
+    /// Whether thoughts and calls are no notes of a history.
+    pub(super) fn reads_notes(&self) -> bool {
+        self.edition >= 7
+    }
+
     /// Whether `length` and `in` of a condition read a text that is JSON, and a path into a text that should be JSON and is none can't
     /// be judged.
     pub(super) fn reads_json_in_conditions(&self) -> bool {

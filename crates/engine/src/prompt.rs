@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::dialect;
 use loopctl_lang::language::react::Dialect;
 use loopctl_lang::program::builtin::input_in_short;
-use loopctl_lang::program::json_texts::JsonRule;
+use loopctl_lang::program::json_texts::JsonTexts;
 use loopctl_lang::program::reference::{Scope, Unresolved};
 use loopctl_lang::program::{LoopProgram, ToolKind};
 
@@ -22,7 +22,7 @@ pub struct Facts<'a> {
     /// The run.
     pub run_id: &'a str,
     /// How texts are read as JSON.
-    pub json: JsonRule,
+    pub json: JsonTexts,
 }
 
 /// The system prompt: the author's, or else the default.
@@ -47,7 +47,7 @@ pub fn system(program: &LoopProgram, facts: &Facts<'_>) -> Result<String, Unreso
                 ("today", facts.today),
                 ("dialect_instructions", &instructions),
             ],
-            json: facts.json.into(),
+            json: facts.json.beside(),
             secrets: None,
         }),
         None => {
@@ -81,12 +81,12 @@ pub fn of_step(program: &LoopProgram, input: &serde_json::Value, scope: &Scope<'
         context: names.as_slice(),
         input: program.input_of(input),
         lists: None,
-        json: scope.json.rule().into(),
+        json: scope.json.beside(),
         ..*scope
     };
     let objective = program.objective.render(&of_run)?;
     if program.system_prompt.is_some() {
-        let (now, run_id, json) = (scope.now, scope.run_id, scope.json.rule());
+        let (now, run_id, json) = (scope.now, scope.run_id, scope.json.beside());
         let today = now.get(..10).unwrap_or_default();
         system(program, &Facts { objective: &objective, input, today, now, run_id, json })?;
     }

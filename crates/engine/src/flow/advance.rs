@@ -1,6 +1,7 @@
 //! Advances lists of steps: chooses the next step, computes its input, and begins it.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -24,6 +25,7 @@ use loopctl_lang::language::foreach::FailureStrategy;
 use loopctl_lang::program::condition::{CompiledCondition, OrderRules};
 use loopctl_lang::program::flow::{FlowProgram, FlowStep, Foreach, StepAction};
 use loopctl_lang::program::reference::Scope;
+use loopctl_lang::program::template_work::{TemplateWork, WorkBound};
 
 /// What advancing the steps of a run needs, and what it gives.
 pub(super) struct Advance<'p> {
@@ -53,6 +55,8 @@ pub(super) struct Advance<'p> {
     pub changed: BTreeMap<String, u32>,
     /// The runs of steps that continue when their steps run again.
     pub outages: BTreeMap<String, FailedRun>,
+    /// What the texts of all steps cost that begin at the event.
+    work: Rc<TemplateWork>,
     pub effects: Effects,
     pub changes: Vec<StepChange>,
     pub records: Vec<StepRecord>,
@@ -127,6 +131,7 @@ impl<'p> Advance<'p> {
             round: state.progress.rounds,
             changed: BTreeMap::new(),
             outages: BTreeMap::new(),
+            work: Rc::new(TemplateWork::new(WorkBound::TOGETHER)),
             effects: Effects::new(),
             changes: Vec::new(),
             records: Vec::new(),
@@ -416,7 +421,8 @@ impl<'p> Advance<'p> {
     /// Evaluates with these names. The moment is that of the event.
     pub fn with_scope<T>(&mut self, names: &[&Map<String, Value>], work: impl FnOnce(&mut Self, &Scope<'_>) -> T) -> T {
         let (header, now) = (Arc::clone(&self.header), rfc3339(self.now.wall_ms));
-        work(self, &scope(&header, names, &now))
+        let of_step = TemplateWork::of_step(&self.work);
+        work(self, &scope(&header, names, &now, of_step))
     }
 
     /// How the values of the run are ordered.

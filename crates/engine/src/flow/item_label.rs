@@ -6,12 +6,13 @@ use super::scope::scope;
 use crate::header::RunHeader;
 use crate::timestamp::rfc3339;
 use loopctl_lang::program::flow::Foreach;
+use loopctl_lang::program::template_work::{TemplateWork, WorkBound};
 
 /// The most characters of a label; a longer one ends with a mark.
 const MAX_LABEL_CHARACTERS: usize = 80;
 
-/// The label of an item, on one line; none without a template, and where a value is missing that it needs: a label is for
-/// people, and decides nothing. `names`: those of the item, and those around it, the nearest first.
+/// The label of an item, on one line; none without a template, and where a value is missing that it needs or it takes much
+/// work: a label is for people, and decides nothing. `names`: those of the item, and those around it, the nearest first.
 pub(super) fn item_label(
     foreach: &Foreach,
     names: &[&Map<String, Value>],
@@ -20,7 +21,7 @@ pub(super) fn item_label(
 ) -> Option<String> {
     let field = foreach.label.as_ref()?;
     let now = rfc3339(now_ms);
-    let text = match field.resolve(&scope(header, names, &now)).ok()? {
+    let text = match field.resolve(&scope(header, names, &now, TemplateWork::new(WorkBound::LABEL))).ok()? {
         Value::String(text) => text,
         other => other.to_string(),
     };

@@ -32,7 +32,7 @@ pub(super) fn or_null(field: &Field, scope: &Scope<'_>) -> Result<Value, Unresol
 /// As for a value.
 pub(super) fn entry(field: &Field, scope: &Scope<'_>) -> Result<Option<Value>, Unresolved> {
     match field {
-        Field::Optional(path) => Ok(scope.optional(path)?.map(std::borrow::Cow::into_owned)),
+        Field::Optional(path) => scope.optional_copied(path),
         field => or_null(field, scope).map(Some),
     }
 }

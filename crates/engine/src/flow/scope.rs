@@ -3,10 +3,17 @@
 use serde_json::{Map, Value};
 
 use crate::header::RunHeader;
+use loopctl_lang::program::json_texts::JsonTexts;
 use loopctl_lang::program::reference::Scope;
+use loopctl_lang::program::template_work::TemplateWork;
 
 /// The scope of a run with these names, the nearest first; `now` is the moment of the event.
-pub(super) fn scope<'s>(header: &'s RunHeader, names: &'s [&'s Map<String, Value>], now: &'s str) -> Scope<'s> {
+pub(super) fn scope<'s>(
+    header: &'s RunHeader,
+    names: &'s [&'s Map<String, Value>],
+    now: &'s str,
+    work: TemplateWork,
+) -> Scope<'s> {
     Scope {
         arguments: &Value::Null,
         context: names,
@@ -16,7 +23,7 @@ pub(super) fn scope<'s>(header: &'s RunHeader, names: &'s [&'s Map<String, Value
         now,
         run_id: &header.run_id,
         extra: &[],
-        json: header.json_rule().into(),
+        json: JsonTexts::within(header.json_rule(), work),
         secrets: None,
     }
 }

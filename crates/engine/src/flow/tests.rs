@@ -311,6 +311,33 @@ fn a_run_of_an_older_edition_takes_no_text_for_a_list() {
     }
 }
 
+#[test]
+fn what_the_texts_of_a_step_read_is_bounded_together_but_not_in_runs_of_older_editions() {
+    let text = "{{#each input.l}}{{#if @root.input.t.length}}{{/if}}{{/each}}";
+    let document = json!({ "name": "w", "definition": { "actions": [
+        { "id": "a", "type": "look", "properties": { "x": text, "y": text, "z": text } } ] } });
+    let mut texts = Texts::new(Source::new("w.json", document.to_string()));
+    texts.actions.push(Source::new("actions/a.json", ACTIONS));
+    let program = compile(&texts).program.unwrap();
+    for (edition, fails) in [(5, false), (6, false), (7, true)] {
+        let EventKind::Started(mut start) = started() else { unreachable!() };
+        let input = json!({ "l": vec![0; 25], "t": "x".repeat(2 << 20) });
+        (start.input, start.edition) = (input, edition);
+        let mut state = State::new(&program);
+        let event = Event { at: Moment::default(), kind: EventKind::Started(start) };
+        step(&program, &mut state, event).unwrap();
+        let Phase::Ended(ending) = &state.phase else {
+            assert!(!fails, "{edition}: {:?}", state.phase);
+            continue;
+        };
+        let message = &ending.error.as_ref().unwrap().message;
+        assert!(
+            fails && message.contains("can't be made: the templates read more than 128 MiB"),
+            "{edition}: {message}"
+        );
+    }
+}
+
 /// A run of this edition that asks, with this step after its approval, and a no to it.
 fn denied(edition: u32, later: &Value) -> (World, Decided) {
     let document = json!({ "name": "w", "definition": { "actions": [

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::scope::shorten;
+use super::template_work::{TemplateWork, WorkBound};
 use crate::policy::json_text;
 use crate::program::file_value::{key_twice, key_twice_in, reserved_key};
 
@@ -33,6 +34,7 @@ pub enum JsonRule {
 pub struct JsonTexts {
     rule: JsonRule,
     kept: RefCell<Vec<KeptText>>,
+    work: Rc<TemplateWork>,
 }
 
 /// A text that was parsed. It outlives its reader: its address means no other text.
@@ -52,11 +54,31 @@ pub(super) struct TextJson {
 
 impl From<JsonRule> for JsonTexts {
     fn from(rule: JsonRule) -> Self {
-        Self { rule, kept: RefCell::default() }
+        Self::within(rule, TemplateWork::new(WorkBound::ONE))
     }
 }
 
 impl JsonTexts {
+    /// Those of a scope whose work has this bound.
+    pub fn within(rule: JsonRule, work: TemplateWork) -> Self {
+        Self { rule, kept: RefCell::default(), work: Rc::new(work) }
+    }
+
+    /// Those of another scope whose work counts together with that of this one.
+    pub fn beside(&self) -> Self {
+        Self { rule: self.rule, kept: RefCell::default(), work: Rc::clone(&self.work) }
+    }
+
+    /// The work of the scope.
+    pub(super) fn work(&self) -> &TemplateWork {
+        &self.work
+    }
+
+    /// Whether that is bounded as a whole. Runs of older editions bound the parts of each template, and nothing else.
+    pub(super) fn bounds_work(&self) -> bool {
+        self.rule.is_whole()
+    }
+
     /// The rule.
     pub fn rule(&self) -> JsonRule {
         self.rule
@@ -79,13 +101,18 @@ impl JsonTexts {
 
     /// The same of a text that lives as long as the scope of this reader does.
     pub(super) fn of_kept(&self, text: &str) -> Rc<TextJson> {
+        self.of_known(text).0
+    }
+
+    /// The same, and whether it was parsed before.
+    pub(super) fn of_known(&self, text: &str) -> (Rc<TextJson>, bool) {
         let (at, bytes) = (text.as_ptr().addr(), text.len());
         let known = |kept: &[KeptText]| {
             let same = kept.iter().find(|kept| kept.at == at && kept.bytes == bytes);
             same.map(|same| Rc::clone(&same.json))
         };
         if let Some(json) = known(&self.kept.borrow()) {
-            return json;
+            return (json, true);
         }
         let json = Rc::new(self.of(text));
         let mut kept = self.kept.borrow_mut();
@@ -93,7 +120,7 @@ impl JsonTexts {
         if bytes >= MIN_KEPT_BYTES && kept.len() < MAX_KEPT_TEXTS && before.saturating_add(bytes) <= MAX_KEPT_BYTES {
             kept.push(KeptText { at, bytes, json: Rc::clone(&json) });
         }
-        json
+        (json, false)
     }
 
     /// Why a text that begins as JSON does, or has a fence that does, can't be read; none of a text that is no JSON, and of one that

@@ -32,6 +32,7 @@ pub mod spending;
 pub mod step_context;
 pub mod table;
 pub mod template;
+pub mod template_work;
 pub mod text_input;
 pub mod time_span;
 pub mod timetable;

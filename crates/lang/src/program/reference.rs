@@ -2,8 +2,6 @@
 
 mod omitted_members;
 
-use std::borrow::Cow;
-
 use serde_json::{Map, Value};
 
 use super::template::{Template, ValueEscape, ValueUse, Variable, is_template};
@@ -77,7 +75,7 @@ impl Field {
         match self {
             Self::Literal(value) => Ok(value.clone()),
             Self::Template(template) => template.render(scope).map(Value::String),
-            Self::Path(path) | Self::Optional(path) => scope.lookup(path).map(Cow::into_owned),
+            Self::Path(path) | Self::Optional(path) => scope.copied(path),
             Self::Array(items) => items
                 .iter()
                 .filter_map(|item| item.resolve_entry(scope).transpose())

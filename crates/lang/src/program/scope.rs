@@ -8,6 +8,7 @@ use crate::diagnostic::nearest;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
 use crate::program::file_value::{FileValues, ListOnPath};
 use crate::program::json_texts::{JsonTexts, TextJson, twice_in};
+use crate::program::template_work::value_bytes;
 
 /// The names that the engine defines; an argument with such a name is hidden.
 pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];
@@ -179,19 +180,25 @@ impl<'a> Scope<'a> {
         path: &[String],
         read: &mut usize,
     ) -> Result<Cow<'a, Value>, Unresolved> {
-        let json = self.json.of_kept(text);
+        let (json, was_parsed) = self.json.of_known(text);
         let Some((segment, rest)) = path.split_first() else { return Err(Unresolved::missing("a path names nothing")) };
-        *read = read.saturating_add(text.len());
-        let step = |value: &Value| descend(Cow::Borrowed(value), segment, &self.json).ok().map(Cow::into_owned);
-        let characters = || length(segment, text.chars().count()).map(Cow::into_owned);
+        let is_json = json.value().is_some();
+        // What is parsed already is not read again. In a text that is no JSON, the characters are counted.
+        if !(was_parsed && is_json) {
+            *read = read.saturating_add(text.len());
+        }
+        let step = |value| descend(Cow::Borrowed(value), segment, &self.json).ok();
+        let characters = || length(segment, text.chars().count());
         let found = json.fenced.as_ref().and_then(step).or_else(|| match &json.plain {
             Some(plain) => step(plain),
             None => characters(),
         });
         match found {
-            Some(found) => walk(Cow::Owned(found), format!("{so_far}.{segment}"), rest, &self.json, read),
+            // What the path leads to is copied, and nothing else.
+            Some(found) => walk(found, format!("{so_far}.{segment}"), rest, &self.json, read)
+                .map(|value| Cow::Owned(value.into_owned())),
             None => {
-                *read = read.saturating_add(text.len());
+                *read = read.saturating_add(if is_json { NAME_BYTES } else { text.len() });
                 Err(absent_in_text(&so_far, segment, text, TextReading { json: &self.json, found: &json }))
             }
         }
@@ -230,6 +237,34 @@ impl<'a> Scope<'a> {
             }
             Cow::Owned(Value::String(text)) => work(self.json.of(text).value().unwrap_or(value)),
             _ => work(value),
+        }
+    }
+
+    /// A copy of the value at a path.
+    ///
+    /// # Errors
+    /// When there is no value, or the scope has read too much.
+    pub fn copied(&self, path: &[String]) -> Result<Value, Unresolved> {
+        let (value, read) = self.lookup_counted(path);
+        if !self.json.bounds_work() {
+            return value.map(Cow::into_owned);
+        }
+        let work = self.json.work();
+        work.add_read(read);
+        let value = value?.into_owned();
+        work.add_read(value_bytes(&value));
+        work.is_within().map(|()| value)
+    }
+
+    /// The same of a path that may have no value.
+    ///
+    /// # Errors
+    /// When it may be in a text that should be JSON and can't be read, or the scope has read too much.
+    pub fn optional_copied(&self, path: &[String]) -> Result<Option<Value>, Unresolved> {
+        match self.copied(path) {
+            Ok(value) => Ok(Some(value)),
+            Err(why) if self.is_fault(&why) => Err(why),
+            Err(_) => Ok(None),
         }
     }
 

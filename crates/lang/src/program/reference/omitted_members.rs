@@ -31,7 +31,7 @@ impl Field {
     /// When another name that it needs has no value.
     pub fn resolve_entry(&self, scope: &Scope<'_>) -> Result<Option<Value>, Unresolved> {
         match self {
-            Self::Optional(path) => Ok(scope.optional(path)?.map(std::borrow::Cow::into_owned)),
+            Self::Optional(path) => scope.optional_copied(path),
             _ => self.resolve(scope).map(Some),
         }
     }

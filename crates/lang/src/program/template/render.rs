@@ -1,7 +1,6 @@
 //! Renders a compiled template with a scope.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::ops::Range;
 
 use serde_json::{Number, Value};
@@ -12,17 +11,11 @@ use super::print::Text;
 use crate::policy::json_text;
 use crate::program::long_work;
 use crate::program::scope::{Scope, Unresolved, absent_bytes};
+use crate::program::template_work::{TemplateWork, value_bytes};
 use crate::program::value_kind::value_kind;
 
-/// The most parts that one rendering may process: a limit for nested loops over long lists.
+/// The most parts of one rendering in a run of an older edition, which bounds nothing else.
 const MAX_PARTS: usize = 5_000_000;
-/// The most bytes that the rounds of one rendering may read: of texts as JSON, and of values that are copied. A read that
-/// began is finished.
-const MAX_READ_BYTES: usize = 128 << 20;
-/// From here on a rendering is long work.
-const LONG_PARTS: usize = 20_000;
-/// The same in bytes.
-const LONG_READ_BYTES: usize = 1 << 20;
 
 /// The key and the item of each round of a loop.
 type Rounds<'s> = Vec<(Value, Cow<'s, Value>)>;
@@ -36,7 +29,12 @@ pub(super) fn render(nodes: &[TemplateNode], escape: ValueEscape, scope: &Scope<
     if escape == ValueEscape::Url {
         render.stays_in_place()?;
     }
-    Ok(render.text.into_string())
+    let text = render.text.into_string();
+    render.work.add_text(text.len());
+    if render.is_bounded {
+        render.work.is_within()?;
+    }
+    Ok(text)
 }
 
 /// The conditions that a rendering comes to, each with its outcome, as far as it comes.
@@ -51,11 +49,11 @@ struct Render<'n, 's> {
     scope: &'s Scope<'s>,
     text: Text,
     frames: Vec<Frame<'s>>,
+    /// The work of all that is made together, and whether it is bounded.
+    work: &'s TemplateWork,
+    is_bounded: bool,
+    /// The parts of this rendering.
     parts: usize,
-    /// How many loops are around the current part.
-    depth: usize,
-    /// The bytes that rounds have read.
-    read: Cell<usize>,
     /// Whether the work has left the thread that others wait for.
     is_away: bool,
     /// The positions of values in an address.
@@ -81,9 +79,9 @@ impl<'n, 's> Render<'n, 's> {
             scope,
             text,
             frames: Vec::new(),
+            work: scope.json.work(),
+            is_bounded: scope.json.bounds_work(),
             parts: 0,
-            depth: 0,
-            read: Cell::new(0),
             is_away: false,
             printed: Vec::new(),
             names: Vec::new(),
@@ -102,22 +100,14 @@ impl<'n, 's> Render<'n, 's> {
     /// Counts parts.
     fn count(&mut self, parts: usize) -> Result<(), Unresolved> {
         self.parts = self.parts.saturating_add(parts);
+        self.work.add_parts(parts);
+        if self.is_bounded {
+            return self.work.is_within();
+        }
         if self.parts > MAX_PARTS {
-            return Err(Unresolved::refused("the template's loops go round too often"));
-        }
-        if self.read.get() > MAX_READ_BYTES {
-            let most = MAX_READ_BYTES >> 20;
-            return Err(Unresolved::refused(format!(
-                "the template's loops read more than {most} MiB of texts and values"
-            )));
-        }
-        Ok(())
-    }
-
-    /// Counts what is read. Outside of loops, each read is written in the template and happens once.
-    fn add_read(&self, bytes: usize) {
-        if self.depth > 0 {
-            self.read.set(self.read.get().saturating_add(bytes));
+            Err(Unresolved::refused("the template's loops go round too often"))
+        } else {
+            Ok(())
         }
     }
 
@@ -170,17 +160,20 @@ impl<'n, 's> Render<'n, 's> {
         // A path, a loop and a matcher read such a text, too.
         let of_text = match list.as_ref() {
             Value::String(text) if self.scope.json.rule().reads_fences() => {
-                self.add_read(text.len());
+                self.work.add_read(text.len());
                 self.scope.json_of(text)
             }
             _ => None,
         };
         let list = of_text.map_or(list, Cow::Owned);
         // The parts of a round count, and an empty body has none.
-        match list.as_ref() {
-            Value::Array(items) if body.is_empty() && !items.is_empty() => return self.count(items.len()),
-            Value::Object(members) if body.is_empty() && !members.is_empty() => return self.count(members.len()),
-            _ => {}
+        let rounds = match list.as_ref() {
+            Value::Array(items) => items.len(),
+            Value::Object(members) => members.len(),
+            _ => 0,
+        };
+        if body.is_empty() && rounds > 0 {
+            return if self.is_bounded { self.count(rounds) } else { Ok(()) };
         }
         let rounds: Rounds<'s> = match list {
             Cow::Borrowed(Value::Array(items)) => numbered(items.iter().map(Cow::Borrowed)),
@@ -202,10 +195,7 @@ impl<'n, 's> Render<'n, 's> {
             return other.map_or(Ok(()), |other| self.nodes(other));
         }
         let last = rounds.len() - 1;
-        self.depth += 1;
-        let done = self.rounds(&mut rounds.into_iter().enumerate(), last, body);
-        self.depth -= 1;
-        done
+        self.rounds(&mut rounds.into_iter().enumerate(), last, body)
     }
 
     /// Renders the body once for each round. Long work leaves the thread.
@@ -216,7 +206,7 @@ impl<'n, 's> Render<'n, 's> {
         body: &'n [TemplateNode],
     ) -> Result<(), Unresolved> {
         loop {
-            if !self.is_away && (self.parts > LONG_PARTS || self.read.get() > LONG_READ_BYTES) {
+            if !self.is_away && self.work.is_long() {
                 self.is_away = true;
                 let mut done = None;
                 long_work::away(&mut || done = Some(self.rounds(rounds, last, body)));
@@ -254,14 +244,12 @@ impl<'n, 's> Render<'n, 's> {
 
     fn value(&self, expr: &'n Expr) -> Result<Cow<'s, Value>, Unresolved> {
         let value = self.value_of(expr)?;
-        if self.depth > 0 {
-            self.add_read(match &value {
-                Cow::Owned(copy) => value_bytes(copy),
-                // All its digits may be looked at.
-                Cow::Borrowed(Value::Number(number)) => json_text::digits(number).len(),
-                Cow::Borrowed(_) => 0,
-            });
-        }
+        self.work.add_read(match &value {
+            Cow::Owned(copy) => value_bytes(copy),
+            // All its digits may be looked at.
+            Cow::Borrowed(Value::Number(number)) => json_text::digits(number).len(),
+            Cow::Borrowed(_) => 0,
+        });
         Ok(value)
     }
 
@@ -281,7 +269,7 @@ impl<'n, 's> Render<'n, 's> {
                         )));
                     }
                 };
-                self.add_read(key.len());
+                self.work.add_read(key.len());
                 let object_name = object.name();
                 self.step_into(self.value(object)?, &key)
                     .map_err(|rest| self.scope.absent(object_name, &key, rest.as_ref()))
@@ -296,7 +284,7 @@ impl<'n, 's> Render<'n, 's> {
         let value = match route.base {
             Base::Root => {
                 let (value, read) = self.scope.lookup_counted(&route.segments);
-                self.add_read(read);
+                self.work.add_read(read);
                 return value;
             }
             Base::Item(at) => match &frame(at)?.item {
@@ -331,8 +319,8 @@ impl<'n, 's> Render<'n, 's> {
 
     /// A step down from a value; counts what it reads.
     fn step_into<'v>(&self, value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
-        self.add_read(value.as_str().map_or(0, str::len));
-        self.scope.step_into(value, segment).inspect_err(|rest| self.add_read(absent_bytes(rest)))
+        self.work.add_read(value.as_str().map_or(0, str::len));
+        self.scope.step_into(value, segment).inspect_err(|rest| self.work.add_read(absent_bytes(rest)))
     }
 
     /// Refuses an address whose values would change its path: every client resolves a segment `.` or `..` away,
@@ -380,21 +368,6 @@ impl Expr {
 
 fn numbered<'s>(items: impl Iterator<Item = Cow<'s, Value>>) -> Rounds<'s> {
     items.enumerate().map(|(index, item)| (Value::from(index), item)).collect()
-}
-
-/// About how many bytes a value has, which is what a copy of it costs.
-fn value_bytes(value: &Value) -> usize {
-    const NODE: usize = 16;
-    match value {
-        Value::Null | Value::Bool(_) => NODE,
-        Value::Number(number) => NODE.saturating_add(json_text::digits(number).len()),
-        Value::String(text) => NODE.saturating_add(text.len()),
-        Value::Array(items) => items.iter().map(value_bytes).fold(NODE, usize::saturating_add),
-        Value::Object(members) => members
-            .iter()
-            .map(|(key, member)| key.len().saturating_add(value_bytes(member)))
-            .fold(NODE, usize::saturating_add),
-    }
 }
 
 /// Whether a value counts as true: not `false`, `null`, 0, an empty text, list or object.

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::tests::{render, render_with};
 use super::*;
+use crate::program::json_texts::JsonRule;
 use crate::program::long_work;
+use crate::program::reference::Field;
 
 /// How often long work left its thread in this process.
 static DEPARTURES: AtomicU32 = AtomicU32::new(0);
@@ -36,18 +38,16 @@ fn rendering_ends_however_long_the_lists_are() {
 
 #[test]
 fn rounds_without_parts_end_too_and_so_does_what_rounds_read_again_and_again() {
-    const TOO_OFTEN: &str = "the template's loops go round too often";
-    const TOO_MUCH: &str = "the template's loops read more than 128 MiB of texts and values";
+    const TOO_OFTEN: &str = "the loops of the templates go round too often";
+    const TOO_MUCH: &str = "the templates read more than 128 MiB of texts and values";
+    let render = |text: &str, arguments: &Value| resolved(&json!(text), arguments, JsonRule::Whole).map(|_| ());
     let refused = |text: &str, arguments: &Value, why: &str| {
         assert_eq!(render(text, arguments), Err(why.to_owned()), "{text}");
     };
     let list = json!({"l": vec![0; 3_000], "o": {"a": vec![0; 3_000]}});
     refused("{{#each l}}{{#each ../l}}{{#each ../../l}}{{/each}}{{/each}}{{/each}}", &list, TOO_OFTEN);
     refused("{{#each o}}{{#each this}}{{#each @root.l}}{{/each}}{{/each}}{{/each}}a", &list, TOO_OFTEN);
-    assert_eq!(
-        render("a{{#each l}}{{/each}}{{#each l}}{{#with @root.o}}{{/with}}{{/each}}", &list),
-        Ok("a".to_owned())
-    );
+    assert_eq!(render("a{{#each l}}{{/each}}{{#each l}}{{#with @root.o}}{{/with}}{{/each}}", &list), Ok(()));
     // Each round reads ten megabytes: as JSON, as a number, as the name of a member, and to say what is near.
     let mebibytes = |bytes: &str| bytes.repeat((10 << 20) / bytes.len());
     let number: Value = serde_json::from_str(&format!("1{}", mebibytes("0"))).unwrap();
@@ -63,10 +63,54 @@ fn rounds_without_parts_end_too_and_so_does_what_rounds_read_again_and_again() {
         "{{#if @root.names.nope_that_is_long_and_near_no_other}}{{/if}}",
     ] {
         refused(&format!("{{{{#each l}}}}{body}{{{{/each}}}}"), &long, TOO_MUCH);
-        // Outside of loops each read is written.
-        assert_eq!(render(&format!("a{body}{body}"), &long), Ok("a".to_owned()), "{body}");
+        assert_eq!(render(&format!("a{body}{body}"), &long), Ok(()), "{body}");
+        // A run of an older edition bounds no reads: its journal holds what came of them.
+        let older = json!(format!("a{{{{#each l}}}}{body}{{{{/each}}}}"));
+        assert_eq!(resolved(&older, &long, JsonRule::Fenced), Ok(json!("a")), "{body}");
     }
-    assert_eq!(render("{{#each l}}{{#if @root.o.a}}{{else}}b{{/if}}{{/each}}", &long), Ok("b".repeat(20)));
+    assert_eq!(render("{{#each l}}{{#if @root.o.a}}{{else}}b{{/if}}{{/each}}", &long), Ok(()));
+}
+
+#[test]
+fn what_is_made_together_has_one_bound_no_matter_how_many_templates_it_is_written_as() {
+    let many = |template: &str, times: usize| Value::from(vec![template; times]);
+    let text = "x".repeat(6 << 20);
+    let values = json!({ "l": vec![0; 5], "big": vec![0; 400_000], "t": text });
+    for (written, why) in [
+        (many("{{#each l}}{{#if @root.t.length}}{{/if}}{{/each}}", 5), "read more than 128 MiB"),
+        (many("@t", 22), "read more than 128 MiB"),
+        (many("{{t}}", 3), "are longer than 16 MiB"),
+        (many("{{#each big}}{{#if this}}{{/if}}{{/each}}", 13), "go round too often"),
+        (many("{{#each big}}{{/each}}", 13), "go round too often"),
+    ] {
+        let refused = resolved(&written, &values, JsonRule::Whole).unwrap_err();
+        assert!(refused.contains("the templates") && refused.contains(why), "{refused}");
+        assert!(resolved(&written, &values, JsonRule::Fenced).is_ok(), "{why}");
+        let half: Vec<Value> = written.as_array().unwrap().iter().take(2).cloned().collect();
+        assert!(resolved(&Value::from(half), &values, JsonRule::Whole).is_ok(), "{why}");
+    }
+    // A text that is JSON is parsed once: looking into it a thousand times is no work.
+    let values = json!({ "l": vec![0; 1_000], "t": json!({ "a": vec![7; 200_000] }).to_string() });
+    let looked = resolved(&json!("{{#each l}}{{@root.t.a.3}}{{/each}}"), &values, JsonRule::Whole);
+    assert_eq!(looked, Ok(Value::from("7".repeat(1_000))));
+}
+
+/// The value of a written field.
+fn resolved(written: &Value, arguments: &Value, rule: JsonRule) -> Result<Value, String> {
+    let field = Field::compile(written).unwrap_or_else(|faults| panic!("{written}: {faults:?}"));
+    let scope = Scope {
+        arguments,
+        input: &Value::Null,
+        lists: None,
+        files: None,
+        now: "",
+        run_id: "",
+        context: &[],
+        extra: &[],
+        json: rule.into(),
+        secrets: None,
+    };
+    field.resolve(&scope).map_err(|unresolved| unresolved.why)
 }
 
 #[test]

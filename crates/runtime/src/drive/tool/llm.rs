@@ -127,7 +127,7 @@ impl ToolRunner for LlmRunner {
 /// # Errors
 /// When the template lacks a value.
 fn question(tool: LlmTool<'_>, scope: &Scope<'_>) -> Result<Conversation, ToolFault> {
-    let scope = Scope { secrets: None, json: scope.json.rule().into(), ..*scope };
+    let scope = Scope { secrets: None, json: scope.json.beside(), ..*scope };
     let mut question =
         tool.template.render(&scope).map_err(|missing| fault("a value is missing or can't be used", missing.why))?;
     if let Some(form) = tool.answer {

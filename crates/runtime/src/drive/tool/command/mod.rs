@@ -109,7 +109,7 @@ fn prepare(tool: &CommandTool, allow: &Allow, root: &Path, scope: &Scope<'_>) ->
     let action = &tool.action;
     let program = locate(&action.program, &allow.commands, root)?;
     // Every user of the machine can see arguments: they contain no secrets.
-    let open = Scope { secrets: None, json: scope.json.rule().into(), ..*scope };
+    let open = Scope { secrets: None, json: scope.json.beside(), ..*scope };
     let mut args = Vec::with_capacity(tool.args.len());
     for template in &tool.args {
         let text = template.render(&open).map_err(missing)?;
