@@ -5,6 +5,7 @@ pub mod notes;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod written_notes;
 
 use super::budget;
 use super::conversation::{Message, Role};
@@ -110,7 +111,10 @@ pub(super) fn summed(program: &LoopProgram, state: &mut LoopState, mut reply: Re
     budget::tried(program, state, std::mem::take(&mut reply.attempts));
     state.counters.summaries = state.counters.summaries.saturating_add(1);
     usage::of_reply(program, state, &reply, sent);
-    let (text, fault) = notes::of_reply(&reply);
+    let (text, fault) = match state.header.reads_notes() {
+        true => written_notes::of_reply(program, &reply),
+        false => written_notes::of_older_reply(&reply),
+    };
     drop_until(state, until, text, fault);
     Next::Think
 }

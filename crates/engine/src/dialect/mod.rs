@@ -24,6 +24,7 @@ pub use example::{example, sample_of};
 use loopctl_lang::language::react::Dialect;
 use loopctl_lang::program::{LoopProgram, builtin};
 pub use report::{Observation, kept_calls, report, report_refusal};
+use written_call::CallableTools;
 
 /// What a reply means.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,6 +118,23 @@ pub fn instructions(dialect: Dialect) -> &'static str {
 /// Whether a reply that was cut off has nothing but the beginning of what the model thinks.
 pub fn is_cut_off_thinking(reply: &Reply) -> bool {
     thinking::cut_off_thought(reply).is_some()
+}
+
+/// What a reply says in words.
+pub struct WrittenWords<'r> {
+    /// The text behind what the model thought, without white space around it.
+    pub text: &'r str,
+    /// Whether the text is the beginning of a thought, and nothing came behind it.
+    pub is_open: bool,
+    /// Whether it makes a call, or writes one.
+    pub has_call: bool,
+}
+
+/// What a reply says in words, where no call is asked for.
+pub fn written_words<'r>(program: &LoopProgram, reply: &'r Reply) -> WrittenWords<'r> {
+    let thinking::Split { rest: text, open: is_open, .. } = thinking::split(&reply.text);
+    let is_written = || written_call::find(text, &CallableTools::of(program)).is_some();
+    WrittenWords { text, is_open, has_call: !reply.calls.is_empty() || is_written() }
 }
 
 /// What a reply means. One that `max_tokens` cut off is never completed by guessing.

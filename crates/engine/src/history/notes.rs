@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::event::{Finish, ModelFaultCode, Reply};
+use crate::event::ModelFaultCode;
 
 /// The most characters of notes that are shown.
 pub(super) const MAX_NOTES: usize = 8_000;
@@ -33,20 +33,6 @@ pub struct NotesTally {
     pub missing: u32,
     /// What is wrong with the last ones; none where they are whole, or where nobody asked for any.
     pub last: Option<NotesFault>,
-}
-
-/// The notes of a reply, and what is wrong with them.
-pub(super) fn of_reply(reply: &Reply) -> (Option<&str>, Option<NotesFault>) {
-    let text = Some(reply.text.as_str()).filter(|text| !text.trim().is_empty() && reply.finish != Finish::Filtered);
-    let is_cut = reply.finish == Finish::Length;
-    let fault = match text {
-        Some(text) => (is_cut || text.trim().chars().nth(MAX_NOTES).is_some()).then_some(NotesFault::CutOff),
-        None if reply.finish == Finish::Filtered || reply.refusal.is_some() => Some(NotesFault::Refused),
-        None if is_cut => Some(NotesFault::CutOff),
-        None if !reply.calls.is_empty() => Some(NotesFault::Called),
-        None => Some(NotesFault::Empty),
-    };
-    (text, fault)
 }
 
 impl NotesFault {

@@ -41,8 +41,13 @@ fn notes(text: &str) -> EventKind {
 
 /// A call in place of notes.
 fn called() -> EventKind {
+    called_with("")
+}
+
+/// The same with words before it.
+fn called_with(text: &str) -> EventKind {
     let said = SaidCall { name: "look".to_owned(), ..SaidCall::default() };
-    EventKind::Summarized(Reply { calls: vec![said], ..Reply::default() })
+    EventKind::Summarized(Reply { text: text.to_owned(), calls: vec![said], ..Reply::default() })
 }
 
 fn fault(code: ModelFaultCode) -> EventKind {
@@ -177,6 +182,19 @@ fn a_summary_that_can_not_be_had_is_done_without_but_an_unreachable_model_ends_t
         (EventKind::Summarized(filtered), "the request for them was refused", NotesFault::Refused),
         (EventKind::Summarized(cut), "the reply was cut off before the first word", NotesFault::CutOff),
         (called(), "the model made a call in place of them", NotesFault::Called),
+        (called_with("Let me look at the next one."), "the model made a call in place of them", NotesFault::Called),
+        (
+            notes("<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>"),
+            "the model made a call in place of them",
+            NotesFault::Called,
+        ),
+        (
+            notes("{\"thought\": \"I look.\", \"action\": \"look\", \"action_input\": {}}"),
+            "the model made a call in place of them",
+            NotesFault::Called,
+        ),
+        (notes("<think>It never ends"), "the reply was cut off before the first word", NotesFault::CutOff),
+        (notes("<think>I think.</think>\n"), "the reply was empty", NotesFault::Empty),
         (notes(" "), "the reply was empty", NotesFault::Empty),
     ] {
         let before = State::Loop(play(&program, looked(3, 4_000)));
@@ -204,6 +222,15 @@ fn notes_that_were_cut_off_say_so_to_the_model_and_in_the_next_request_for_notes
     assert_eq!((state.counters.notes.missing, state.counters.notes.cut_off), (0, 1));
     let again = super::question(program.as_loop().unwrap(), &state, 4);
     assert!(again.messages[1].text.contains(MARK));
+    // What the model thought is no part of its notes; in runs of older editions it is.
+    let thought = || notes("<think>Private.</think>Order 1 is paid.");
+    let text = after(&program, looked(3, 4_000), vec![thought()]).conversation.messages[1].text.clone();
+    assert!(text.contains("> Order 1 is paid.") && !text.contains("Private"), "{text}");
+    let mut events = looked(3, 4_000);
+    let EventKind::Started(started) = &mut events[0].1 else { panic!("it starts") };
+    started.edition = 6;
+    let text = after(&program, events, vec![thought()]).conversation.messages[1].text.clone();
+    assert!(text.contains("Private"), "{text}");
     // Notes that are longer than what is shown are cut by the engine.
     let long = after(&program, looked(3, 4_000), vec![notes(&"x".repeat(8_001))]);
     assert!(long.conversation.messages[1].text.ends_with(MARK));
