@@ -19,13 +19,16 @@ pub(super) struct OutgoingLines {
     ending: watch::Sender<bool>,
     /// Whether nobody reads.
     stalled: watch::Sender<bool>,
+    /// Changes whenever the client has read something.
+    taken: watch::Sender<()>,
 }
 
 impl OutgoingLines {
     /// No lines, and where they come out.
     pub(super) fn new() -> (Self, mpsc::Receiver<String>) {
         let (lines, unwritten) = mpsc::channel(MAX_UNWRITTEN);
-        (Self { lines, ending: watch::Sender::new(false), stalled: watch::Sender::new(false) }, unwritten)
+        let (ending, stalled) = (watch::Sender::new(false), watch::Sender::new(false));
+        (Self { lines, ending, stalled, taken: watch::Sender::new(()) }, unwritten)
     }
 
     /// Writes a line. In a session that ends it is lost if nobody reads.
@@ -39,7 +42,7 @@ impl OutgoingLines {
             _ = self.lines.send(line) => {}
             () = over => {}
             () = until(&self.stalled) => {}
-            () = tokio::time::sleep(TIME_TO_TAKE) => {
+            () = self.nothing_taken() => {
                 tracing::warn!(
                     "the client has read nothing for {} s: the session ends, and each run finishes its step",
                     TIME_TO_TAKE.as_secs()
@@ -47,6 +50,18 @@ impl OutgoingLines {
                 self.stalled.send_replace(true);
             }
         }
+    }
+
+    /// Waits until the client has read nothing for a while: no line, and no part of one.
+    async fn nothing_taken(&self) {
+        let mut taken = self.taken.subscribe();
+        // The sender is this one: an error can't come.
+        while tokio::time::timeout(TIME_TO_TAKE, taken.changed()).await.is_ok_and(|changed| changed.is_ok()) {}
+    }
+
+    /// What is changed whenever the client has read something.
+    pub(super) fn taken(&self) -> watch::Sender<()> {
+        self.taken.clone()
     }
 
     /// Where lines are put that may be lost.
@@ -104,6 +119,17 @@ mod tests {
         };
         let ((), first) = tokio::join!(lines.write("late".to_owned()), slow);
         assert!(first.as_deref() == Some("0") && lines.unread().now_or_never().is_none());
+        // So does one that takes parts of a long line for longer than that.
+        let parts = async {
+            for _ in 0..3 {
+                tokio::time::sleep(TIME_TO_TAKE / 2).await;
+                lines.taken().send_replace(());
+            }
+            tokio::time::sleep(TIME_TO_TAKE / 2).await;
+            unwritten.recv().await
+        };
+        let ((), second) = tokio::join!(lines.write("later".to_owned()), parts);
+        assert!(second.as_deref() == Some("1") && lines.unread().now_or_never().is_none());
         lines.write("lost".to_owned()).await;
         assert!(lines.unread().now_or_never().is_some());
         // No other line waits as long.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::outgoing_lines::{OutgoingLines, TIME_TO_READ};
@@ -42,6 +42,8 @@ use crate::trace::{Redaction, RunResult, escape, result};
 
 /// The most requests under way, with those that wait for a run's turn.
 const MAX_REQUESTS: usize = 256;
+/// How much is written at a time, in bytes: a client that reads slowly reads all the same.
+const PIECE_BYTES: usize = 64 << 10;
 /// How long runs may take to end after they were asked to stop at once.
 const TIME_TO_STOP: Duration = Duration::from_millis(900);
 
@@ -103,7 +105,7 @@ pub async fn serve_session(
         under_way: Mutex::default(),
         lines,
     });
-    let writer = tokio::spawn(write(output, unwritten));
+    let writer = tokio::spawn(write(output, unwritten, session.lines.taken()));
     let ending = session.lines.ending();
     let reader = tokio::spawn(async move {
         read(BufReader::new(input), frames).await;
@@ -510,15 +512,18 @@ async fn pass_over(input: &mut (impl tokio::io::AsyncBufRead + Unpin), members: 
     }
 }
 
-/// Writes lines until there are no more, or nobody reads them.
-async fn write(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<String>) {
+/// Writes lines until there are no more, or nobody reads them. Each piece that was read is said.
+async fn write(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<String>, taken: watch::Sender<()>) {
     while let Some(line) = lines.recv().await {
-        let written = async {
-            output.write_all(line.as_bytes()).await?;
-            output.flush().await
-        };
-        if written.await.is_err() {
-            return;
+        for piece in line.as_bytes().chunks(PIECE_BYTES) {
+            let written = async {
+                output.write_all(piece).await?;
+                output.flush().await
+            };
+            if written.await.is_err() {
+                return;
+            }
+            taken.send_replace(());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What became of the answers that a call brought: those that could not be taken are said, each with its question.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
@@ -16,6 +16,10 @@ const MAX_NAMED: usize = 10;
 /// The most characters of the name of one.
 const MAX_NAME_CHARS: usize = 100;
 
+/// What is said of an answer to a question that is put again, and of one to a question that is not.
+const ASKED_ANEW: &str = "what the run asks has changed since: answer again";
+const NOT_ASKED: &str = "the question was answered before, or never asked";
+
 /// The answers that this process took. What a client sends back is sealed by this process, so no other one took them for it.
 static TAKEN: LazyLock<TakenAnswers> = LazyLock::new(TakenAnswers::default);
 
@@ -23,6 +27,8 @@ static TAKEN: LazyLock<TakenAnswers> = LazyLock::new(TakenAnswers::default);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerNotes {
     faults: BTreeMap<String, String>,
+    /// The answers to questions of an earlier pause, once the run is left. Such a question may be asked still, or again.
+    settled: BTreeSet<String>,
     /// The answers to questions that nobody asks any more.
     late: Vec<String>,
     /// Whether one of the questions was declined.
@@ -53,22 +59,22 @@ impl AnswerNotes {
         for key in std::mem::take(&mut self.late) {
             let was_taken = responses.get(&key).is_some_and(|response| TAKEN.has(asked, &key, response));
             if !was_taken {
-                self.fault(&key, "the question was answered before");
+                self.settled.insert(key);
             }
         }
     }
 
     /// What is wrong with the answer to a question that is put again.
     pub fn of(&self, key: &str) -> Option<&str> {
-        self.faults.get(key).map(String::as_str)
+        self.faults.get(key).map(String::as_str).or_else(|| self.settled.contains(key).then_some(ASKED_ANEW))
     }
 
     /// What is wrong with the answers to questions that are not put again, in a sentence.
     pub fn note<'k>(&self, put: impl Iterator<Item = &'k str>) -> Option<String> {
         let put: HashSet<&str> = put.collect();
-        let all: Vec<String> = self
-            .faults
-            .iter()
+        let faults = self.faults.iter().map(|(key, why)| (key, why.as_str()));
+        let all: Vec<String> = faults
+            .chain(self.settled.iter().map(|key| (key, NOT_ASKED)))
             .filter(|(key, _)| !put.contains(key.as_str()))
             .map(|(key, why)| {
                 let key: String = key.chars().take(MAX_NAME_CHARS).collect();
@@ -144,6 +150,11 @@ mod tests {
         taken(&asked, "q", sent(json!(5)).as_object().unwrap());
         assert_eq!(of(json!(5)), None);
         assert!(of(json!(7)).is_some());
+        // A question that is put again was not answered: another one of the run was.
+        let (mut notes, sent) = (AnswerNotes::default(), sent(json!(8)));
+        notes.late_but(std::iter::empty(), sent.as_object().unwrap());
+        notes.settle(&asked, sent.as_object().unwrap());
+        assert_eq!((notes.of("q"), notes.note(["q"].into_iter())), (Some(ASKED_ANEW), None));
         let mut notes = AnswerNotes::default();
         for number in 0..30 {
             notes.fault(&format!("k{number}"), "it is late");

@@ -95,10 +95,21 @@ fn of_step(step: &StepQuestion) -> Option<PutQuestion> {
     };
     let mut message = step.question.text.clone();
     if let Some(shown) = &step.show {
-        let shown: String = shown.to_string().chars().take(MAX_SHOWN_CHARS).collect();
-        message = format!("{message}\n\n{shown}");
+        message = format!("{message}\n\n{}", beside(&shown.to_string()));
     }
     Some(PutQuestion { key: step.at.clone(), at: Some(step.at.clone()), message, schema })
+}
+
+/// What is shown beside a question, with a mark where it is cut.
+fn beside(shown: &str) -> String {
+    match shown.char_indices().nth(MAX_SHOWN_CHARS) {
+        None => shown.to_owned(),
+        Some((end, _)) => {
+            let (begin, rest) = shown.split_at(end);
+            let more = rest.chars().count();
+            format!("{begin}\n[cut here: {more} more characters. `loopctl trace`, and the page of a server, show all]")
+        }
+    }
 }
 
 /// The schema of a form as clients draw one: an object of texts, numbers and booleans. None for a form of something else.
@@ -235,6 +246,14 @@ mod tests {
         assert_eq!(form["properties"]["how"], json!({ "type": "string", "title": "H\\u{202E}ow", "enum": ["a", "b"] }));
         assert!(form["properties"]["at"]["description"].as_str().unwrap().contains("09:30"), "{form}");
         assert!(drawn(&json!({ "properties": { "all": { "type": "array" } } })).is_none());
+    }
+
+    #[test]
+    fn what_is_shown_beside_a_question_is_cut_with_a_mark() {
+        let whole = "é".repeat(MAX_SHOWN_CHARS);
+        assert_eq!(beside(&whole), whole);
+        let cut = beside(&format!("{whole}abc"));
+        assert!(cut.starts_with(&format!("{whole}\n[cut here: 3 more characters.")), "{cut}");
     }
 
     #[test]

@@ -141,6 +141,10 @@ fn a_wrong_answer_takes_no_other_one_with_it_and_is_said_of_its_own_question_alo
     let left = again["inputRequests"].as_object().unwrap();
     assert_eq!(left.keys().collect::<Vec<_>>(), [&keys[1]], "{again}");
     assert!(left[&keys[1]]["params"]["message"].as_str().unwrap().contains("bad"), "{again}");
+    // Answers to what the run asked before are not taken; a question that is open still was not answered before.
+    let stale = client.ask("2b", "tools/call", answers(&asked, json!({ &keys[1]: given(json!(2)) })))["result"].clone();
+    let message = stale["inputRequests"][&keys[1]]["params"]["message"].as_str().unwrap();
+    assert!(message.contains("what the run asks has changed since: answer again"), "{stale}");
     // One that is empty is asked again, too.
     let empty = json!({ &keys[1]: { "action": "accept" } });
     let again = client.ask("3", "tools/call", answers(&again, empty))["result"].clone();
