@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::output_file;
 use super::recorded_run::resolve;
 use super::store::StoreArgs;
 use super::surface::Surface;
@@ -91,6 +92,8 @@ async fn of_loop(journal: &dyn Journal, name: &str, store: &str) -> Result<Vec<S
 /// Writes a new file: nobody finds half of it under its name.
 async fn write_file(export: &Export, run_ids: &[String], file: &Path) -> Result<u64, CommandError> {
     let failed = |error: &std::io::Error| CommandError::file("written", file, error);
+    let reached = output_file::reached(file)?;
+    let file = reached.path();
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut part = std::io::BufWriter::new(tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?);
     let mut sink = |line: &str| part.write_all(line.as_bytes());

@@ -1,6 +1,5 @@
 //! `loopctl import`.
 
-use std::fs::File;
 use std::io::{BufReader, Seek as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,11 +8,13 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::input::reached;
 use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::drive::import::{Import, ImportFault};
 use crate::journal::Journal;
 use crate::journal::memory::MemoryJournal;
+use crate::project::guarded_read::ReadError;
 use crate::trace::escape;
 use crate::trace::units::plural;
 
@@ -43,17 +44,10 @@ impl ImportCommand {
     /// When the file is refused, or the store fails.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let unread = |error: std::io::Error| CommandError::file("read", &self.file, &error);
-        let is_file = |found: std::fs::Metadata| found.is_file();
-        // Before it is opened, because opening a pipe waits for its writer; and again, because it may be another one by then.
-        let is_regular = std::fs::metadata(&self.file).map(is_file).map_err(unread)?;
-        let no_file = || CommandError::usage(format!("{} is no file", self.file.display()));
-        if !is_regular {
-            return Err(no_file());
-        }
-        let mut file = File::open(&self.file).map_err(unread)?;
-        if !file.metadata().map(is_file).map_err(unread)? {
-            return Err(no_file());
-        }
+        let mut file = reached(&self.file)?.open().map_err(|refused| match refused {
+            ReadError::Failed(error) => unread(error),
+            _ => CommandError::usage(format!("{} is no file", self.file.display())),
+        })?;
         let place = self.store.place()?;
         let import = |to: Arc<dyn Journal>| Import { to, project: place.project.clone(), continues: self.continues };
         let refused = |fault: ImportFault| match fault {

@@ -14,7 +14,7 @@ use crate::program::Program;
 use crate::program::bind::run_input::{LongLists, RunInput};
 use crate::program::file_value;
 use crate::program::input_file::{self, FilePlace};
-use crate::project::guarded_read;
+use crate::project::{ReachedFile, guarded_read};
 use crate::syntax;
 
 /// The input of the run.
@@ -173,7 +173,7 @@ fn read_file(name: &str, value: &mut Value) -> Result<(), CommandError> {
         },
         _ => return Ok(()),
     };
-    let bytes = guarded_read::bytes(Path::new(&path), MAX_FILE_BYTES).map_err(|unread| {
+    let bytes = reached(Path::new(&path))?.bytes(MAX_FILE_BYTES).map_err(|unread| {
         CommandError::usage(format!("the file {path:?} of `{name}` can't be read: {}", unread.reason(MAX_FILE_BYTES)))
     })?;
     let mut file = value.as_object_mut().map(std::mem::take).unwrap_or_default();
@@ -247,9 +247,15 @@ const MAX_BYTES: usize = 64 << 20;
 /// # Errors
 /// When it can't be read.
 pub fn read_text(file: &Path) -> Result<String, CommandError> {
-    let read =
-        if file == Path::new("-") { guarded_read::stdin(MAX_BYTES) } else { guarded_read::text(file, MAX_BYTES) };
+    let read = if file == Path::new("-") { guarded_read::stdin(MAX_BYTES) } else { reached(file)?.text(MAX_BYTES) };
     read.map_err(|unread| CommandError::usage(format!("{} can't be read: {}", name_of(file), unread.reason(MAX_BYTES))))
+}
+
+/// The file that a path of the caller leads to, in a folder that somebody else may have made.
+pub fn reached(file: &Path) -> Result<ReachedFile, CommandError> {
+    ReachedFile::of(file).map_err(|fault| {
+        CommandError::usage_help(format!("{}: {}", name_of(file), fault.message), "name the file that it leads to")
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::many_runs::ManyRunsArgs;
+use super::output_file;
 use super::process::acting_user;
 use super::store::StoreArgs;
 use super::surface::Surface;
@@ -107,7 +108,7 @@ impl BackupTask {
         if to.is_empty() {
             return Err(CommandError::usage("name the new file".to_owned()));
         }
-        place.back_up(Path::new(to))?;
+        place.back_up(output_file::reached(Path::new(to))?.path())?;
         surface.print(&format!("{} copied to {}\n", escape::line(&place.shown()), escape::line(to)))?;
         Ok(Exit::Completed)
     }

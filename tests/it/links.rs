@@ -21,6 +21,15 @@ fn a_file_that_is_named_is_no_link_out_of_its_project() {
     std::fs::create_dir(place.path().join("loops")).unwrap();
     symlink(outside.path().join("secret.json"), place.path().join("loops/x.json")).unwrap();
     symlink(outside.path(), place.path().join("away")).unwrap();
+    // `..` behind a link, and a link to another project.
+    std::fs::create_dir(outside.path().join("sub")).unwrap();
+    symlink(outside.path().join("sub"), place.path().join("awaysub")).unwrap();
+    let other = Place::new();
+    other.file("loopctl.json", "{}");
+    other.file("secret.json", "{\"token\": hunter2}");
+    other.file("f.json", "{\"type\":   \"loop\"}");
+    symlink(other.path(), place.path().join("awayproject")).unwrap();
+    symlink(outside.path().join("secret.json"), place.path().join("in.json")).unwrap();
     let alone = Place::new();
     symlink(outside.path().join("secret.json"), alone.path().join("z.json")).unwrap();
     for (place, args) in [
@@ -32,6 +41,13 @@ fn a_file_that_is_named_is_no_link_out_of_its_project() {
         (&place, &["prompt", "loops/x.json"]),
         (&place, &["check", "away/secret.json"]),
         (&place, &["check", "loops/../loops/x.json"]),
+        (&place, &["check", "awaysub/../secret.json"]),
+        (&place, &["check", "awayproject/secret.json"]),
+        (&place, &["run", "awayproject/secret.json"]),
+        (&place, &["fmt", "awayproject/f.json"]),
+        (&place, &["run", "answer", "--input-file", "in.json"]),
+        (&place, &["run", "answer", "--script", "in.json"]),
+        (&place, &["import", "in.json"]),
         (&alone, &["check", "z.json"]),
     ] {
         let ran = place.call(args);
@@ -40,6 +56,7 @@ fn a_file_that_is_named_is_no_link_out_of_its_project() {
         assert!(!said.contains("hunter2"), "{args:?}: {said}");
         assert!(said.contains("a link leads there, and is not followed") || args == ["run", "x"], "{args:?}: {said}");
     }
+    assert_eq!(std::fs::read_to_string(other.path().join("f.json")).unwrap(), "{\"type\":   \"loop\"}");
     // A link to a file of the project is followed, and so is a path that leads out without a link.
     symlink("../answer.json", place.path().join("loops/y.json")).unwrap();
     let own = place.call(&["check", "loops/y.json"]);
@@ -60,7 +77,17 @@ fn no_report_or_page_is_written_through_a_link_out_of_its_folder_or_into_a_pipe(
     symlink(&target, place.path().join("link")).unwrap();
     symlink(outside.path().join("new"), place.path().join("dangling")).unwrap();
     assert!(Command::new("mkfifo").arg(place.path().join("pipe")).status().unwrap().success());
-    for name in ["link", "dangling", "pipe"] {
+    symlink(outside.path(), place.path().join("away")).unwrap();
+    for args in [
+        &["export", "r", "-o", "away/e.jsonl"][..],
+        &["store", "backup", "sqlite:.loopctl/runs.db", "away/b.db"],
+        &["test", "--probe", "answer.json", "--write", "away/p.test.json"],
+        &["test", "--probe", "answer.json", "--write", "dangling"],
+    ] {
+        let ran = place.call(args);
+        assert_eq!(ran.code, 2, "{args:?}: {ran:#?}");
+    }
+    for name in ["link", "dangling", "pipe", "away/page"] {
         let junit = format!("junit={name}");
         for args in [
             &["test", "--report", &junit][..],
@@ -73,7 +100,8 @@ fn no_report_or_page_is_written_through_a_link_out_of_its_folder_or_into_a_pipe(
         }
     }
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "mine");
-    assert!(!outside.path().join("new").exists());
+    let left: Vec<_> = std::fs::read_dir(outside.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
     // What reads a pipe does not wait for its writer.
     for args in
         [&["import", "pipe"][..], &["store", "check", "--store", "sqlite:pipe"], &["runs", "--store", "sqlite:pipe"]]

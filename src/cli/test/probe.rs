@@ -8,6 +8,7 @@ use crate::check::file_kind;
 use crate::check::scenario::endings::unreachable;
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
+use crate::cli::output_file;
 use crate::cli::report;
 use crate::cli::surface::Surface;
 use crate::language::ScenarioFile;
@@ -93,7 +94,7 @@ fn text(file: &str, probes: &[Probe], unreachable: &[(String, &'static str)], lo
 
 /// Writes the probes that came to what they are about.
 fn write(file: &Path, document: &Path, probes: Vec<Probe>) -> Result<(), CommandError> {
-    if file.exists() {
+    if file.symlink_metadata().is_ok() {
         return Err(CommandError::usage_help(
             format!("{} exists", file.display()),
             "name a new file: what is written is for a start",
@@ -110,8 +111,7 @@ fn write(file: &Path, document: &Path, probes: Vec<Probe>) -> Result<(), Command
         scenarios,
     };
     let value = serde_json::to_value(scenarios).unwrap_or_default();
-    std::fs::write(file, formatted_value(&value, DocumentKind::Scenario))
-        .map_err(|error| CommandError::file("written", file, &error))
+    output_file::write(file, &formatted_value(&value, DocumentKind::Scenario))
 }
 
 /// The path of a document for a file of scenarios: its name, if both are in one folder, else the whole path.

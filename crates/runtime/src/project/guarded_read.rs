@@ -39,12 +39,17 @@ impl ReadError {
 /// # Errors
 /// Why it was not read.
 pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
+    bounded(opened(path)?, most)
+}
+
+/// Opens a regular file.
+pub(super) fn opened(path: &Path) -> Result<File, ReadError> {
     // Checked before it is opened, because opening a pipe would block; and checked again afterwards, because it
     // may have been replaced in between.
     regular(&std::fs::metadata(path).map_err(ReadError::Failed)?)?;
     let file = open(path).map_err(ReadError::Failed)?;
     regular(&file.metadata().map_err(ReadError::Failed)?)?;
-    bounded(file, most)
+    Ok(file)
 }
 
 /// The same for a text.
@@ -82,7 +87,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).open(path)
 }
 
-fn regular(found: &Metadata) -> Result<(), ReadError> {
+pub(super) fn regular(found: &Metadata) -> Result<(), ReadError> {
     if found.is_dir() {
         return Err(ReadError::Folder);
     }

@@ -10,6 +10,7 @@ pub mod named_files;
 mod neighbours;
 pub mod paths;
 mod project_file;
+mod reached_file;
 mod scenarios;
 pub mod snapshot_file;
 
@@ -29,6 +30,7 @@ use guarded_read::ReadError;
 pub use named_files::outside;
 pub use neighbours::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
 pub use project_file::{ProjectFile, is_of_process, settings};
+pub use reached_file::ReachedFile;
 pub use scenarios::{ExaminedScenarios, ScenarioDocument, ScenarioSet, scenario_file, scenarios};
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};
 
@@ -89,8 +91,7 @@ fn within(folder: &Path, name: impl AsRef<Path>) -> PathBuf {
 /// # Errors
 /// One diagnostic that says what is wrong with it.
 pub fn read(path: &Path) -> Result<Source, Box<Diagnostic>> {
-    project_file::not_linked_out(path)?;
-    let bytes = guarded_read::bytes(path, MAX_BYTES).map_err(|unread| unreadable(path, "the file", &unread))?;
+    let bytes = ReachedFile::of(path)?.bytes(MAX_BYTES).map_err(|unread| unreadable(path, "the file", &unread))?;
     text(&name_of(path), bytes)
 }
 

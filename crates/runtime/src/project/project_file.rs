@@ -1,8 +1,9 @@
 //! The project file: the one that belongs to a folder, and its settings.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use super::{at, read, within};
+use super::reached_file::outside;
+use super::{read, within};
 use loopctl_lang::diagnostic::{Diagnostic, Source};
 use loopctl_lang::language::Project;
 use loopctl_lang::policy::json_text;
@@ -49,52 +50,14 @@ impl ProjectFile {
     }
 }
 
-/// Refuses a file that a link leads to from a folder to elsewhere: somebody who wrote the folder would see what is there in
-/// diagnostics about it. The folder is that of the project, as the path is spelled; without a project, the current one.
-///
-/// # Errors
-/// One diagnostic that says so.
-pub(super) fn not_linked_out(shown: &Path) -> Result<(), Box<Diagnostic>> {
-    if is_of_process(shown) {
-        return Ok(());
-    }
-    let Ok(path) = spelled(shown) else { return Ok(()) };
-    let is_project = |folder: &&Path| folder.join(Project::FILE).symlink_metadata().is_ok();
-    let current = Path::new(".").canonicalize().unwrap_or_default();
-    let is_current = |folder: &&Path| *folder == current && folder.parent().is_some();
-    let above = || path.ancestors().skip(1);
-    let Some(folder) = above().find(is_project).or_else(|| above().find(is_current)) else { return Ok(()) };
-    let is_link = |part: &Path| part.symlink_metadata().is_ok_and(|found| found.is_symlink());
-    let is_linked = path.ancestors().take_while(|part| *part != folder).any(is_link);
-    if is_linked && !stays_inside(&path, folder) { Err(outside(shown)) } else { Ok(()) }
-}
-
 /// Whether a path names what the process has open: /dev/stdin, /dev/null, a pipe of the shell. Those are links to elsewhere.
 pub fn is_of_process(path: &Path) -> bool {
     path.parent() == Some(Path::new("/dev")) || path.starts_with("/dev/fd")
 }
 
-/// A path from the root on. What is before its last `..` is where the system says that it is.
-fn spelled(path: &Path) -> std::io::Result<PathBuf> {
-    let path = std::path::absolute(path)?;
-    let parts: Vec<Component<'_>> = path.components().collect();
-    let Some(last) = parts.iter().rposition(|part| *part == Component::ParentDir) else { return Ok(path) };
-    let (before, behind) = parts.split_at_checked(last.saturating_add(1)).unwrap_or((&parts, &[]));
-    let mut whole = before.iter().collect::<PathBuf>().canonicalize()?;
-    whole.extend(behind);
-    Ok(whole)
-}
-
 fn stays_inside(path: &Path, folder: &Path) -> bool {
     let (Ok(real), Ok(folder)) = (path.canonicalize(), folder.canonicalize()) else { return true };
     real.starts_with(folder)
-}
-
-fn outside(path: &Path) -> Box<Diagnostic> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let message = format!("the file {name} lies outside of its folder: a link leads there, and is not followed");
-    let help = "put the file itself there, or a link to one inside of the folder";
-    Box::new(at(path, message).help(help))
 }
 
 /// The settings in the text of a project file.
