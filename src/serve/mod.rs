@@ -9,6 +9,7 @@ mod callback;
 mod compile_pool;
 mod connections;
 pub mod feed;
+mod fold_cache;
 pub mod folder;
 mod folder_files;
 mod listener;

@@ -8,11 +8,13 @@ use ring::digest;
 
 use super::authorizer::{Caller, OrgReach};
 use super::compile_pool::CompilePool;
+use super::fold_cache::{FoldCache, FoldedSpan};
 use super::folder::{Folder, ServedLoop};
 use super::live_folder::{CurrentFolder, LiveFolder};
 use super::problem::{DOCUMENT_CHANGED, ProblemDetails};
 use super::program_cache::ProgramCache;
 use crate::diagnostic::Source;
+use crate::drive::clock;
 use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
 use crate::drive::fold;
@@ -36,6 +38,7 @@ pub struct RunStore {
     pub current: CurrentFolder,
     compiler: Arc<CompilePool>,
     programs: Mutex<ProgramCache>,
+    folds: Mutex<FoldCache>,
 }
 
 /// What driving a run needs.
@@ -129,7 +132,13 @@ impl From<&RunSummary> for RunRow {
 impl RunStore {
     /// The runs of a journal, with the loops of a folder.
     pub(crate) fn new(journal: Arc<dyn Journal>, served: LiveFolder, compiler: Arc<CompilePool>) -> Self {
-        Self { journal, current: CurrentFolder::new(served), compiler, programs: Mutex::default() }
+        Self {
+            journal,
+            current: CurrentFolder::new(served),
+            compiler,
+            programs: Mutex::default(),
+            folds: Mutex::default(),
+        }
     }
 
     /// Serves this folder from now on. Runs that are driven keep their programs and their engines; others are compiled with
@@ -241,12 +250,31 @@ impl RunStore {
         Ok(FoldedRun { program, state })
     }
 
+    /// The same, for one of many who look at the run: what took long to fold is folded once.
+    ///
+    /// # Errors
+    /// As those of [`RunStore::folded`].
+    pub async fn looked_at(&self, run_id: &str) -> Result<Arc<FoldedRun>, Fault> {
+        let events = self.events(run_id).await?;
+        let ProgramOfRun { program, .. } = self.program(run_id, &events).await?;
+        let span = FoldedSpan::of(run_id, &events);
+        let kept = || self.folds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(run) = kept().get(&span, &program) {
+            return Ok(run);
+        }
+        let since = clock::instant();
+        let state = fold::fold(&program, run_id, events)?;
+        let run = Arc::new(FoldedRun { program, state });
+        kept().put(span, &run, since);
+        Ok(run)
+    }
+
     /// The same of a run whose row is known: it is completed if an older version wrote it.
     ///
     /// # Errors
     /// As those of [`RunStore::folded`].
-    pub async fn folded_of(&self, run: &RunSummary) -> Result<FoldedRun, Fault> {
-        let folded = self.folded(&run.run_id).await?;
+    pub async fn folded_of(&self, run: &RunSummary) -> Result<Arc<FoldedRun>, Fault> {
+        let folded = self.looked_at(&run.run_id).await?;
         complete_row(&*self.journal, run, &folded.program, &folded.state).await;
         Ok(folded)
     }

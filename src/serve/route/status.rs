@@ -45,7 +45,7 @@ pub(super) async fn read(
     caller: &Caller,
     run_id: &str,
     uri: &Uri,
-) -> Result<(FoldedRun, AgentStatus), ProblemDetails> {
+) -> Result<(Arc<FoldedRun>, AgentStatus), ProblemDetails> {
     let StatusQuery { include_trace } = query(uri)?;
     let summary = app.runs.find(caller, run_id).await?;
     let run = app.runs.folded_of(&summary).await?;
@@ -88,7 +88,7 @@ pub async fn settled_answer(
     // The state of a run that was driven here is in memory: its journal is not read again.
     let run = match run {
         Some(run) => run,
-        None => Arc::new(app.runs.folded(run_id).await?),
+        None => app.runs.looked_at(run_id).await?,
     };
     Ok(with_location(json(StatusCode::OK, &AgentStatus::new(&run, &row, include_trace)), run_id))
 }

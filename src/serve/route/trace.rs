@@ -19,7 +19,7 @@ use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request::{RunId, json, query};
-use crate::serve::run_store::{FoldedRun, ProgramOfRun};
+use crate::serve::run_store::ProgramOfRun;
 use crate::serve::step_reader::StepsQuery;
 use crate::trace::iteration::IterationView;
 use crate::trace::steps::shown_view;
@@ -37,9 +37,9 @@ pub async fn trace(
     if steps.at.is_some() {
         return at(&app, &summary, &steps).await;
     }
-    let FoldedRun { program, state } = app.runs.folded(&run_id).await?;
-    let redact = Redaction::new(&program.project.redact);
-    Ok(json(StatusCode::OK, &result(whole(&program, &summary), &state, &redact)))
+    let run = app.runs.looked_at(&run_id).await?;
+    let redact = Redaction::new(&run.program.project.redact);
+    Ok(json(StatusCode::OK, &result(whole(&run.program, &summary), &run.state, &redact)))
 }
 
 /// A result with its trace.

@@ -137,7 +137,7 @@ pub(super) async fn answer(
     };
     let run = match settled.run {
         Some(run) => run,
-        None => Arc::new(app.runs.folded(run_id).await?),
+        None => app.runs.looked_at(run_id).await?,
     };
     let status = AgentStatus::new(&run, &settled.row, waiting.include_trace);
     Ok(with_location(json(StatusCode::OK, &shown(&run, status)), run_id))

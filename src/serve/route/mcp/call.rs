@@ -170,7 +170,7 @@ impl McpCall {
 
     /// The questions of a pause, if the run still waits in it.
     async fn asked_now(&self, asked: &AskedPause) -> Result<Vec<PutQuestion>, ProblemDetails> {
-        let run = self.app.runs.folded(&asked.run_id).await.map_err(ProblemDetails::from)?;
+        let run = self.app.runs.looked_at(&asked.run_id).await.map_err(ProblemDetails::from)?;
         let result = shown_result(&run, false);
         let is_asked = result.pause.as_ref().is_some_and(|pause| pause.number == asked.pause);
         Ok(if is_asked { put_question::of_run(&result) } else { Vec::new() })
@@ -253,7 +253,7 @@ impl StartedCall {
             let Some(settled) = app.scheduler.wait(&self.run_id, self.active.clone(), None).await? else { break };
             let run = match settled.run {
                 Some(run) => run,
-                None => Arc::new(app.runs.folded(&self.run_id).await?),
+                None => app.runs.looked_at(&self.run_id).await?,
             };
             let result = shown_result(&run, settled.row.is_quarantined);
             let is_interrupted = result.status == Status::Cancelled && result.finished_at.is_none();
