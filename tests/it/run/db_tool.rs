@@ -110,6 +110,17 @@ fn a_statement_stays_in_its_file_and_alone() {
     assert_eq!(std::fs::read(place.path().join("other.db")).expect("it is there"), b"");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_database_is_not_opened() {
+    let place = place(&[query("q", "SELECT 1", json!({}))]);
+    let pipe = place.path().join("shop.db");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let trace = place.calls(&[plain("q")]);
+    let detail = trace[0]["error"]["detail"].to_string();
+    assert!(detail.contains("is no regular file"), "{:#}", trace[0]);
+}
+
 const INJECTIONS: [&str; 8] = [
     "one' OR '1'='1",
     "one'; DELETE FROM t; --",

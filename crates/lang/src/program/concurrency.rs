@@ -2,6 +2,7 @@
 
 use serde_json::{Number, Value};
 
+use super::canonical;
 use super::reference::{Field, Scope};
 use crate::language::concurrency::{Concurrency, WhenFull};
 use crate::program::json_texts::JsonRule;
@@ -90,8 +91,27 @@ fn spelled(number: &Number) -> String {
         Some(0.0) => "0".to_owned(),
         // Exact: each whole of that size is the nearest of itself only below 2^53.
         Some(real) if real.abs() < 9e15 => format!("{real:.0}"),
-        _ => number.to_string(),
+        _ => decimal(number),
     }
+}
+
+/// A number by what it is worth: `0.50`, `5e-1` and `0.5` are one key. Without an exponent, unless that would be long.
+fn decimal(number: &Number) -> String {
+    const MAX_ZEROS: usize = 30;
+    let spelled = canonical::number(number);
+    let (digits, power) = spelled.split_once('e').unwrap_or((&spelled, "0"));
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
+    let Ok(power) = power.parse::<i64>() else { return spelled };
+    let size = usize::try_from(power.unsigned_abs()).unwrap_or(usize::MAX);
+    if size > MAX_ZEROS {
+        return spelled;
+    }
+    if power >= 0 {
+        return format!("{sign}{digits}{}", "0".repeat(size));
+    }
+    let padded = format!("{}{digits}", "0".repeat(size.saturating_add(1).saturating_sub(digits.len())));
+    let (whole, fraction) = padded.split_at(padded.len().saturating_sub(size));
+    format!("{sign}{whole}.{fraction}")
 }
 
 #[cfg(test)]
@@ -101,6 +121,24 @@ mod tests {
 
     fn rule(key: &str) -> ConcurrencyRule {
         ConcurrencyRule::of(&Concurrency { key: Some(key.to_owned()), limit: 1, when_full: WhenFull::Wait }).unwrap()
+    }
+
+    #[cfg(feature = "exact-numbers")]
+    #[test]
+    fn numbers_that_are_worth_the_same_are_one_key() {
+        let key = |input: Value| rule("@input.id").key_of(&input);
+        for (written, expected) in [
+            (&["0.5", "0.50", "5e-1", "50E-2"][..], "0.5"),
+            (&["-12.05", "-1205e-2"], "-12.05"),
+            (&["1e20", "100000000000000000000", "100000000000000000000.0"], "100000000000000000000"),
+            (&["9007199254740993", "9007199254740993.0"], "9007199254740993"),
+            (&["1e40", "10e39"], "1e40"),
+        ] {
+            for text in written {
+                let value: Value = serde_json::from_str(text).unwrap();
+                assert_eq!(key(json!({ "id": value })), Ok(Some(expected.to_owned())), "{text}");
+            }
+        }
     }
 
     #[test]

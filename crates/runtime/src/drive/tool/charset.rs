@@ -118,13 +118,12 @@ fn declared(bytes: &[u8], content_type: Option<&str>) -> Option<String> {
         attribute(inner, "encoding", &['"', '\''])
     };
     let of_meta = || {
-        let ends = ['"', '\'', ';', '/', '>', ' ', '\t', '\r', '\n'];
         let no_comments = head.split("<!--").enumerate().map(|(number, part)| match number {
             0 => part,
             _ => part.split_once("-->").map_or("", |(_, behind)| behind),
         });
         let shown: String = no_comments.collect();
-        shown.split("<meta").skip(1).find_map(|meta| attribute(meta.split('>').next()?, "charset", &ends))
+        of_meta_tags(&shown)
     };
     let name = match kind.as_deref() {
         None => of_xml(),
@@ -135,6 +134,75 @@ fn declared(bytes: &[u8], content_type: Option<&str>) -> Option<String> {
     let name = name.and_then(|name| plain_name(&name))?;
     // Read byte by byte, it can't be in units of two or four.
     Some(if name.starts_with("utf-16") || name.starts_with("utf-32") { "utf-8".to_owned() } else { name })
+}
+
+/// The charset that a `meta` names, as browsers look for it: by its attribute `charset`, or in its `content` where it takes the place
+/// of the header `content-type`. What attributes of other tags hold is no tag.
+fn of_meta_tags(html: &str) -> Option<String> {
+    let ends = ['"', '\'', ';', '/', '>', ' ', '\t', '\r', '\n'];
+    let mut rest = html;
+    while let Some((_, behind)) = rest.split_once('<') {
+        rest = behind;
+        let inner = behind.strip_prefix('/').unwrap_or(behind);
+        if !inner.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            continue;
+        }
+        let (tag, mut inner) =
+            inner.split_at(inner.find(|c| is_blank(c) || matches!(c, '>' | '/')).unwrap_or(inner.len()));
+        let (mut own, mut content, mut is_header) = (None, None, false);
+        while let Some(TagAttribute { name, value, behind }) = TagAttribute::next(inner) {
+            match name {
+                "charset" => own = own.or(Some(value)),
+                "content" => content = content.or(Some(value)),
+                "http-equiv" => is_header |= value.trim() == "content-type",
+                _ => {}
+            }
+            inner = behind;
+        }
+        let of_content = || attribute(content.filter(|_| is_header)?, "charset", &ends);
+        let named = own.map(|own| own.trim().to_owned()).or_else(of_content);
+        if tag == "meta" && !behind.starts_with('/') && named.is_some() {
+            return named;
+        }
+        rest = inner;
+    }
+    None
+}
+
+/// An attribute of a tag of HTML.
+struct TagAttribute<'t> {
+    name: &'t str,
+    value: &'t str,
+    /// The rest of the text.
+    behind: &'t str,
+}
+
+impl<'t> TagAttribute<'t> {
+    /// The first one of a tag without its name; none at the end of the tag.
+    fn next(tag: &'t str) -> Option<Self> {
+        let tag = tag.trim_start_matches(|c| is_blank(c) || c == '/');
+        if tag.is_empty() || tag.starts_with('>') {
+            return None;
+        }
+        let first = tag.chars().next().map_or(0, char::len_utf8);
+        let end = |c: char| is_blank(c) || matches!(c, '=' | '>' | '/');
+        let at = tag.get(first..)?.find(end).map_or(tag.len(), |at| at.saturating_add(first));
+        let (name, behind) = tag.split_at(at);
+        let Some(value) = behind.trim_start_matches(is_blank).strip_prefix('=') else {
+            return Some(Self { name, value: "", behind });
+        };
+        let value = value.trim_start_matches(is_blank);
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let (value, behind) = match quote {
+            Some(quote) => value.get(1..)?.split_once(quote).unwrap_or((value, "")),
+            None => value.split_at(value.find(|c| is_blank(c) || c == '>').unwrap_or(value.len())),
+        };
+        Some(Self { name, value, behind })
+    }
+}
+
+fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n' | '\u{c}')
 }
 
 /// The value of an attribute in the text of a tag, up to one of `ends`.
@@ -182,6 +250,10 @@ mod tests {
             "charset = latin1 /",
             "http-equiv='Content-Type' content='text/html; charset=iso-8859-1'",
             "name=viewport><meta CharSet=cp1252",
+            // What another tag, or another attribute, says of charsets names none.
+            "name=description content=\"why charset=koi8-r is old\"><meta charset=latin1",
+            "name=x><body data-x=\"<meta charset=koi8-r>\"><meta data-charset=koi8-r charset=latin1",
+            "content='text/html; charset=latin1' http-equiv=content-type",
         ] {
             for content_type in ["text/html", "application/xhtml+xml"] {
                 let text = latin(&meta(named), Some(content_type));
@@ -203,6 +275,7 @@ mod tests {
             (meta("charset=latin1").as_str(), "text/csv"),
             (meta("charset=latin1").as_str(), "application/xml"),
             (meta("name=x").as_str(), "text/html"),
+            (meta("name=x content=\"charset=latin1\"").as_str(), "text/html"),
             (format!("{}{}", " ".repeat(1_024), meta("charset=latin1")).as_str(), "text/html"),
         ] {
             assert_eq!(latin(head, Some(content_type)), Err(NoText::Binary), "{head} {content_type}");

@@ -55,6 +55,12 @@ pub(super) fn open(source: &SqliteFile, read_only: bool, stop: Arc<AtomicBool>) 
             }
         }
     }
+    // Opening a pipe waits for its writer, and a device may be anything.
+    if std::fs::metadata(&source.file).is_ok_and(|found| !found.is_file()) {
+        let why =
+            format!("{} is no regular file (it is a folder, a pipe, a device or a socket)", source.file.display());
+        return Err(fault("database: can't be opened", why));
+    }
     let mode = if read_only { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let connection = connect(&source.file, mode, stop).map_err(|error| sql_fault(&error))?;
     if !read_only {
