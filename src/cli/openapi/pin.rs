@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::action_files::{self, digest};
-use super::review::{SharedDigests, differences, head, locked, moved, review, secrets};
+use super::review::{SharedDigests, differences, gone, head, locked, moved, review, secrets};
 use super::{OpenApiProject, allowed_hosts, read_page, shown};
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
@@ -88,7 +88,8 @@ impl OpenApiPinTask {
         let Some(spec) = &self.spec else { return Err(CommandError::usage("no page is named")) };
         let name = self.page_name(spec)?;
         let before = project.lock.pages.get(&name);
-        let page = read(&project, spec, &name, &self.settings(&name, before)?, surface)?;
+        let mut page = read(&project, spec, &name, &self.settings(&name, before)?, surface)?;
+        page.locked.gone = before.map(|before| gone(before, &page.locked)).unwrap_or_default();
         if page.made.actions.is_empty() {
             surface.say(&review(&name, &page.made, &page.locked, before));
             let help = "`--operations` names some of them: by id, or as 'GET /path*'";
@@ -229,7 +230,7 @@ impl OpenApiPinTask {
         let mut others =
             before.into_iter().flat_map(|before| moved(before, &page.locked)).filter(|(name, ..)| !is_named(name));
         let Some((name, was, is)) = others.next() else { return Ok(()) };
-        let [was, is] = [was, is].map(|operation| escape::exact_line(&operation.place));
+        let [was, is] = [was, is].map(escape::exact_line);
         let more = match others.count() {
             0 => String::new(),
             count => format!(" ({count} more actions are moved, too)"),
@@ -330,6 +331,7 @@ fn read(
         schemes,
         files: texts.iter().map(|(path, text)| (path.clone(), digest(text))).collect(),
         actions: made.actions.iter().map(|(name, action)| (name.clone(), of_action(action))).collect(),
+        gone: BTreeMap::new(),
         left_out: made.left_out.clone(),
     };
     Ok(PinnedPage { made, texts, locked })

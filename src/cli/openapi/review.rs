@@ -58,13 +58,23 @@ fn has(page: &LockedPage, name: &str, operation: &LockedOperation) -> bool {
     page.actions.get(name).is_some_and(|other| other.place == operation.place)
 }
 
-/// The actions that would become other operations under their names: what each was, and what it would be.
-pub fn moved<'a>(
-    pinned: &'a LockedPage,
-    now: &'a LockedPage,
-) -> impl Iterator<Item = (&'a String, &'a LockedOperation, &'a LockedOperation)> {
-    let both = pinned.actions.iter().filter_map(|(name, was)| now.actions.get(name).map(|is| (name, was, is)));
-    both.filter(|(_, was, is)| was.place != is.place)
+/// The actions that would become other operations under their names, also those that are gone since: where each was, and where it
+/// would be.
+pub fn moved<'a>(pinned: &'a LockedPage, now: &'a LockedPage) -> impl Iterator<Item = (&'a String, &'a str, &'a str)> {
+    let places = known_places(pinned);
+    let both = places.filter_map(|(name, was)| now.actions.get(name).map(|is| (name, was, is.place.as_str())));
+    both.filter(|(_, was, is)| was != is)
+}
+
+/// The actions that were pinned and have no operation now, each with its place.
+pub fn gone(pinned: &LockedPage, now: &LockedPage) -> BTreeMap<String, String> {
+    let gone = known_places(pinned).filter(|(name, _)| !now.actions.contains_key(*name));
+    gone.map(|(name, was)| (name.clone(), was.to_owned())).collect()
+}
+
+fn known_places(pinned: &LockedPage) -> impl Iterator<Item = (&String, &str)> {
+    let present = pinned.actions.iter().map(|(name, was)| (name, was.place.as_str()));
+    present.chain(pinned.gone.iter().map(|(name, was)| (name, was.as_str())))
 }
 
 /// How a page differs from what was pinned, in lines; whether nothing of weight does.

@@ -129,6 +129,18 @@ fn an_action_becomes_another_operation_only_when_it_is_named() {
     assert!(moved.code == 0 && moved.stderr.contains("gone     orders_list  GET /orders"), "{moved:#?}");
     assert!(moved.stderr.contains("new      orders_list  DELETE /every"), "{moved:#?}");
     assert_eq!(verify(&place).0, 0);
+    // The same when the operation is gone first, and another one has the name later.
+    let without = |page: &mut Value| drop(page["paths"]["/orders"].as_object_mut().unwrap().shift_remove("get"));
+    page(&place, without);
+    assert_eq!(pin(&place, &[]).code, 0);
+    page(&place, |page| {
+        without(page);
+        page["paths"]["/later"] = json!({ "delete": remove });
+    });
+    let refused = pin(&place, &[]);
+    assert!(refused.code == 2 && refused.stderr.contains("`orders_list` was DELETE /every"), "{refused:#?}");
+    assert_eq!(pin(&place, &["--moved", "orders_list"]).code, 0);
+    assert!(!read(&place, "openapi.lock.json").contains("\"gone\""));
 }
 
 #[test]

@@ -98,9 +98,11 @@ fn what_only_an_answer_has_is_never_asked_for_in_whichever_part_it_is() {
     let beside = json!({ "allOf": [{ "$ref": "#/components/schemas/Base" }], "required": ["id", "n"] });
     let second = json!({ "allOf": [{ "$ref": "#/components/schemas/Base" }, { "required": ["id", "extra"], "properties": { "extra": { "type": "string" } } }] });
     let own = json!({ "required": ["id", "n"], "allOf": [second, { "type": "object", "properties": { "more": { "type": "string" } } }] });
+    let choice =
+        json!({ "oneOf": [{ "$ref": "#/components/schemas/Base" }, { "allOf": [base] }], "required": ["id", "n"] });
     let place = shop(|page| {
         page["components"]["schemas"]["Base"] = base.clone();
-        for (name, schema) in [("beside", &beside), ("second", &second), ("own", &own)] {
+        for (name, schema) in [("beside", &beside), ("second", &second), ("own", &own), ("choice", &choice)] {
             let body = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
             let operation = json!({ "operationId": format!("ro_{name}"), "requestBody": body, "responses": {} });
             page["paths"][format!("/ro/{name}")] = json!({ "post": operation });
@@ -110,7 +112,7 @@ fn what_only_an_answer_has_is_never_asked_for_in_whichever_part_it_is() {
     assert_eq!(pinned.code, 0, "{pinned:#?}");
     let made = actions(&place);
     let made = made.as_object().unwrap();
-    assert_eq!(made.len(), 3, "{made:?}");
+    assert_eq!(made.len(), 4, "{made:?}");
     for action in made.values() {
         let text = action["parameters"].to_string();
         assert!(!text.contains("\"id\"") && text.contains("\"n\""), "{text}");

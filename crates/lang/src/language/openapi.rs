@@ -46,6 +46,10 @@ pub struct LockedPage {
     pub files: BTreeMap<String, String>,
     /// The actions by name.
     pub actions: BTreeMap<String, LockedOperation>,
+    /// The actions that were pinned before and are gone, each with its method and path: none of them becomes another operation
+    /// unasked.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub gone: BTreeMap<String, String>,
     /// The operations that no action can make calls of, and why.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, String>,

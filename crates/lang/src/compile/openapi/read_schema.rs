@@ -246,6 +246,38 @@ impl<'p> SchemaReader<'p> {
         }
     }
 
+    /// The properties of the choices of a schema that only an answer has, in each choice that has one.
+    fn answered_in_choices(&self, part: PagePart<'p>) -> Vec<&'p String> {
+        let mut found: BTreeMap<&'p String, bool> = BTreeMap::new();
+        for choice in ["oneOf", "anyOf"].into_iter().filter_map(|word| part.get(word)).flat_map(PagePart::items) {
+            let mut names = ChoiceNames::default();
+            self.names_of_choice(choice, &mut names, MAX_PARTS_DEPTH);
+            for (name, is_answered) in names.properties {
+                let all = found.entry(name).or_insert(true);
+                *all &= is_answered;
+            }
+        }
+        let own = |name: &String| part.get("properties").is_some_and(|properties| properties.get(name).is_some());
+        found.into_iter().filter(|(name, is_answered)| *is_answered && !own(name)).map(|(name, _)| name).collect()
+    }
+
+    /// The properties of a choice, and of all that it is made of.
+    fn names_of_choice(&self, part: PagePart<'p>, found: &mut ChoiceNames<'p>, levels: usize) {
+        let Some(below) = levels.checked_sub(1) else { return };
+        for (name, at) in part.get("properties").into_iter().flat_map(PagePart::members) {
+            *found.properties.entry(name).or_insert(false) |= self.is_answered(at);
+        }
+        if let Some(reference) = part.text("$ref")
+            && let Ok(target) = self.files.target(part.file, reference)
+            && found.seen.insert(target.key)
+        {
+            self.names_of_choice(target.part, found, below);
+        }
+        for one in part.get("allOf").into_iter().flat_map(PagePart::items) {
+            self.names_of_choice(one, found, below);
+        }
+    }
+
     fn is_answered(&self, at: PagePart<'p>) -> bool {
         at.is("readOnly") || self.files.follow(at).is_ok_and(|target| target.is("readOnly"))
     }
@@ -260,8 +292,9 @@ impl<'p> SchemaReader<'p> {
     /// Leaves out the properties that only an answer has.
     fn without_answered(&self, part: PagePart<'p>, made: &mut Map<String, Value>) {
         let properties = part.get("properties").into_iter().flat_map(PagePart::members);
-        let others: BTreeSet<&String> =
+        let mut others: BTreeSet<&String> =
             properties.filter(|(_, at)| self.is_answered(*at)).map(|(name, _)| name).collect();
+        others.extend(self.answered_in_choices(part));
         if others.is_empty() {
             return;
         }
@@ -380,6 +413,13 @@ const MAX_PARTS_DEPTH: usize = 16;
 #[derive(Default)]
 struct AnsweredNames {
     names: BTreeSet<String>,
+    seen: BTreeSet<String>,
+}
+
+/// The properties of a choice, each with whether only an answer has it, and where they were looked for.
+#[derive(Default)]
+struct ChoiceNames<'p> {
+    properties: BTreeMap<&'p String, bool>,
     seen: BTreeSet<String>,
 }
 
