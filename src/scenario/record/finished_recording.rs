@@ -9,7 +9,7 @@ use super::{RunJournals, extracted};
 use crate::check::scenario::endings::programs;
 use crate::drive::model::recording::RecordedPlayer;
 use crate::drive::stage::StagePlan;
-use crate::engine::event::EventKind;
+use crate::engine::event::{EDITION, EventKind};
 use crate::language::recording::{Recording, RecordingEntry};
 use crate::policy::word::written;
 use crate::program::{Program, ToolKind};
@@ -68,7 +68,13 @@ pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecor
     let of_run = Journals { program: journals.program, run_id: journals.run_id, events: journals.events };
     let before = RunStory::new(&of_run, &[], Vec::new())?;
     if let Some(why) = differs(&before, &story) {
-        return Err(format!("it does not come out alike when it is played: {why}"));
+        let older = if is_older(journals) {
+            ". The run was started by an older version of loopctl, which decided some things otherwise, and a recording is \
+             played by this one"
+        } else {
+            ""
+        };
+        return Err(format!("it does not come out alike when it is played: {why}{older}"));
     }
     let recording = with_requests(&recording, &player, journals.program);
     let declared = programs(journals.program).into_iter().flat_map(Program::all_tools);
@@ -81,6 +87,12 @@ pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecor
 fn was_retried(journals: &RunJournals<'_>) -> bool {
     let events = journals.events.get(journals.run_id).into_iter().flatten();
     events.into_iter().any(|event| matches!(event.kind, EventKind::Retried(_)))
+}
+
+/// Whether the engine decided some things otherwise when the run was started.
+fn is_older(journals: &RunJournals<'_>) -> bool {
+    let mut events = journals.events.get(journals.run_id).into_iter().flatten();
+    events.any(|event| matches!(&event.kind, EventKind::Started(started) if started.edition < EDITION))
 }
 
 /// What is otherwise in the run that plays a recording.

@@ -236,6 +236,9 @@ impl<'a> Walker<'a> {
             "input" | "name" | "description" if self.pointer == "/definition" && form.fields.has("on_failure") => {
                 Some(format!("`{name}` belongs at the top of the document, beside `definition`"))
             }
+            "title" | "comment" | "text" | "message" if form.fields.has("question") && form.fields.has("fields") => {
+                Some("a form says what it asks for in its `question`".to_owned())
+            }
             "on" | "day" | "days" | "weekday" | "weekdays" | "cron" if self.pointer == "/definition/schedule" => Some(
                 "a schedule has an interval, and `at`: `\"every\": \"1d\"` is each day, `\"7d\"` each Monday. For other days, let the \
                  first step ask in its `filter`, or start the runs with `loopctl run` from a scheduler"

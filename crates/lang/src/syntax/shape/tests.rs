@@ -60,6 +60,14 @@ fn a_field_in_the_wrong_place_is_reported_where_it_belongs() {
     let text = with(", \"hint\": \"x\"");
     let document = read(&Source::new("case.json", text.as_str()));
     assert_eq!(document.faults[0].help.as_deref(), Some("`hint` belongs in `properties.on_stuck`"));
+    // What asks in other languages, and is the name of something else elsewhere.
+    for name in ["title", "comment"] {
+        let form = format!("{{\"type\": \"PbotForm\", \"properties\": {{\"{name}\": \"x\", \"fields\": []}}}}");
+        let text = format!("{{\"name\": \"w\", \"definition\": {{\"actions\": [{form}]}}}}");
+        let document = read(&Source::new("case.json", text));
+        let help = document.faults.iter().find_map(|fault| fault.help.as_deref());
+        assert_eq!(help, Some("a form says what it asks for in its `question`"), "{:?}", document.faults);
+    }
 }
 
 #[test]
