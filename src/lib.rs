@@ -97,9 +97,9 @@ mod scenario;
 pub mod serve;
 
 pub use loopctl_engine as engine;
-#[cfg(feature = "cli")]
-use loopctl_engine::replay;
 pub use loopctl_engine::trace;
+#[cfg(feature = "cli")]
+use loopctl_engine::{estimate, replay};
 pub use loopctl_lang::{check, compile, diagnostic, language, policy, program, syntax};
 pub use loopctl_runtime::{drive, journal, project};
 

@@ -87,6 +87,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("replay", &["diagnostic", "policy", "language", "program", "engine"]),
+    ("estimate", &["diagnostic", "policy", "language", "syntax", "program", "engine"]),
     ("cli", EVERY),
 ];
 const EVERY: &[&str] = &[
@@ -106,12 +107,24 @@ const EVERY: &[&str] = &[
     "restate",
     "scenario",
     "replay",
+    "estimate",
     "cli",
 ];
 
 /// The rooms without a clock, a disk, a network, chance or `async`.
-const PURE: &[&str] =
-    &["diagnostic", "policy", "language", "syntax", "program", "compile", "check", "engine", "trace", "replay"];
+const PURE: &[&str] = &[
+    "diagnostic",
+    "policy",
+    "language",
+    "syntax",
+    "program",
+    "compile",
+    "check",
+    "engine",
+    "trace",
+    "replay",
+    "estimate",
+];
 
 /// The room that may read and write files, and is pure otherwise.
 const FILES: &str = "project";

@@ -8,6 +8,7 @@ mod decide_commands;
 mod demo;
 mod diff;
 mod earlier_run;
+mod estimate;
 mod event;
 mod exit;
 mod explain;
@@ -29,6 +30,7 @@ mod man;
 mod many_runs;
 mod mcp;
 mod model_wait;
+mod models;
 mod named_document;
 mod new_files;
 mod next_commands;
@@ -107,6 +109,8 @@ enum Command {
     Fmt(fmt::FmtCommand),
     Test(test::TestCommand),
     Explain(explain::ExplainCommand),
+    Estimate(estimate::EstimateCommand),
+    Models(models::ModelsCommand),
     Resume(Box<resume::ResumeCommand>),
     Retry(retry::RetryCommand),
     Rerun(rerun::RerunCommand),
@@ -210,6 +214,8 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Fmt(fmt) => fmt.perform(surface),
             Command::Test(test) => test.perform(surface),
             Command::Explain(explain) => explain.perform(surface).await,
+            Command::Estimate(estimate) => estimate.perform(surface).await,
+            Command::Models(models) => models.perform(surface),
             Command::Resume(resume) => resume.perform(surface).await,
             Command::Retry(retry) => retry.perform(surface).await,
             Command::Rerun(rerun) => rerun.perform(surface).await,

@@ -223,7 +223,10 @@ fn locate(given: Option<&str>, folder: &Path) -> Result<StorePlace, CommandError
 }
 
 /// The nearest project file from the folder upwards, with its folder.
-fn find_project(folder: &Path) -> Result<Option<(PathBuf, Source, Project)>, CommandError> {
+///
+/// # Errors
+/// When it can't be read, or is not valid.
+pub fn find_project(folder: &Path) -> Result<Option<(PathBuf, Source, Project)>, CommandError> {
     let absolute = absolute(folder);
     let Some(file) = ProjectFile::find(&absolute) else { return Ok(None) };
     let source = file

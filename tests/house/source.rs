@@ -68,9 +68,9 @@ impl File {
     }
 }
 
-/// The path of a module of the engine's crate from its room on: `trace` and `replay` are rooms beside `engine`.
+/// The path of a module of the engine's crate from its room on: `trace`, `replay` and `estimate` are rooms beside `engine`.
 pub fn in_engine(below: Vec<String>) -> Vec<String> {
-    let is_room = below.first().is_some_and(|first| first == "trace" || first == "replay");
+    let is_room = below.first().is_some_and(|first| matches!(first.as_str(), "trace" | "replay" | "estimate"));
     if is_room { below } else { std::iter::once("engine".to_owned()).chain(below).collect() }
 }
 

@@ -18,7 +18,7 @@ use loopctl_lang::language::react::{History, OnLimit};
 use loopctl_lang::program::LoopProgram;
 
 use notes::NotesFault;
-pub use summary::{max_tokens, question};
+pub use summary::{MAX_SUMMARY_TOKENS, max_tokens, question};
 
 /// Whether the next request is too long, and what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

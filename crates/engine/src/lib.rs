@@ -30,6 +30,7 @@ pub mod decision;
 pub mod dialect;
 pub mod digest;
 pub mod effect;
+pub mod estimate;
 pub mod event;
 mod fitted;
 pub mod flow;

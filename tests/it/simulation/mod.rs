@@ -11,7 +11,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "a chance below a small number is small")]
 
 mod called;
-mod chance;
+pub mod chance;
 mod documents;
 mod driver;
 mod flows;

@@ -323,6 +323,16 @@ impl Default for Retry {
     }
 }
 
+impl Retry {
+    /// The attempts where something else can be done than to wait, and those that are paid for, where `attempts` says nothing.
+    pub const FEW_ATTEMPTS: u32 = 4;
+
+    /// The most attempts at one model that are paid for: time bounds only those that cost nothing.
+    pub fn most_paid(&self) -> u32 {
+        self.attempts.unwrap_or(Self::FEW_ATTEMPTS).max(1)
+    }
+}
+
 /// The defaults, each in one place.
 pub mod defaults {
     /// `max_iterations`.

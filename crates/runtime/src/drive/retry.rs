@@ -13,15 +13,13 @@ use loopctl_lang::program::Tool;
 
 /// How long a model is retried by default, in milliseconds.
 pub const FOR_MS: u64 = 120_000;
-/// The attempts by default where something else can be done than to wait: another model is asked, or the model of the
-/// run reads that its `llm` action failed.
-const ATTEMPTS: u32 = 4;
 /// The most attempts of one call to one model when time alone bounds them: each is kept in the journal.
 const MOST_ATTEMPTS: u32 = 10_000;
 
-/// The rule where something else can be done than to wait: a few attempts, unless the rule says otherwise.
+/// The rule where something else can be done than to wait: another model is asked, or the model of the run reads that its
+/// `llm` action failed. A few attempts, unless the rule says otherwise.
 pub fn brief(retry: &Retry) -> Retry {
-    let attempts = retry.attempts.or(retry.for_ms.is_none().then_some(ATTEMPTS));
+    let attempts = retry.attempts.or(retry.for_ms.is_none().then_some(Retry::FEW_ATTEMPTS));
     Retry { attempts, ..retry.clone() }
 }
 
@@ -331,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_says_nothing_is_brief_where_something_else_can_be_done() {
-        assert_eq!(brief(&retry(None, None)).attempts, Some(ATTEMPTS));
+        assert_eq!(brief(&retry(None, None)).attempts, Some(Retry::FEW_ATTEMPTS));
         assert_eq!(brief(&retry(Some(9), None)).attempts, Some(9));
         assert_eq!(brief(&retry(None, Some(7))).attempts, None);
     }

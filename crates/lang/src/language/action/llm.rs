@@ -1,6 +1,6 @@
 //! Actions of kind `llm`.
 
-use super::{ActionKind, ActionText, CallSpeed, TextKind, WrittenText};
+use super::{ActionKind, ActionText, CallSpeed, QuestionTerms, TextKind, WrittenText};
 
 super::action! {
     /// A question to a model.
@@ -73,6 +73,10 @@ impl ActionKind for LlmAction {
 
     fn spends(&self) -> bool {
         true
+    }
+
+    fn question(&self) -> Option<QuestionTerms<'_>> {
+        Some(QuestionTerms { max_tokens: self.max_tokens, retry: self.retry.as_ref() })
     }
 
     fn model(&self) -> Option<&str> {

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::approval::{ApprovalSettings, RequiresApproval};
 use super::fields::{choice, read_without};
+use super::react::Retry;
 use super::retry::CallRetry;
 
 pub use command::CommandAction;
@@ -74,6 +75,15 @@ pub enum OnUncertain {
     Fail,
 }
 
+/// What a call asks a model for.
+#[derive(Debug, Clone, Copy)]
+pub struct QuestionTerms<'a> {
+    /// The most tokens of the reply.
+    pub max_tokens: u32,
+    /// How the model is asked again; none for the default.
+    pub retry: Option<&'a Retry>,
+}
+
 /// What a kind of action says of itself.
 pub trait ActionKind: RegisteredAction {
     /// The fields whose texts take values.
@@ -122,6 +132,11 @@ pub trait ActionKind: RegisteredAction {
 
     /// The model that a call asks, when the action names one.
     fn model(&self) -> Option<&str> {
+        None
+    }
+
+    /// What one call asks a model for, when it asks one and does nothing else.
+    fn question(&self) -> Option<QuestionTerms<'_>> {
         None
     }
 

@@ -524,7 +524,7 @@ pub async fn ask(
         let has_next = place + 1 < models.len();
         let facts = (place > 0).then_some(&model.facts);
         let retry = if has_next { &brief } else { retry };
-        let (mut failures, mut empty) = (Failures::default(), 0);
+        let (mut failures, mut empty, mut paid) = (Failures::default(), 0, 0_u32);
         loop {
             let attempted = match limited_attempt(model, ask, wire).await {
                 Ok(attempted) => attempted,
@@ -549,12 +549,14 @@ pub async fn ask(
                 is_taken &= is_again && delay.is_some() && !ask.empty_is_answered;
                 delay = delay.filter(|_| !is_again);
             }
+            let (usage, estimated) = used(model, ask, &failure);
+            paid = paid.saturating_add(u32::from(usage.is_some()));
+            delay = delay.filter(|_| paid < retry.most_paid());
             let is_refused = failure.reply.is_some() && !failure.is_empty_reply();
             if let Some(reply) = failure.reply.take().filter(|_| is_taken) {
                 return Ok(taken(model, ask, *reply, tried, AskedFrom { started_at, place }));
             }
             let delay_ms = delay.map_or(0, |delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
-            let (usage, estimated) = used(model, ask, &failure);
             tried.push(event::FailedAttempt {
                 model: facts.map(|facts| facts.name.clone()),
                 reason: failure.message.clone(),

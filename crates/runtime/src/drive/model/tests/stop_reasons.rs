@@ -272,3 +272,22 @@ async fn an_error_beside_a_choice_fails_the_attempt_whatever_the_reason() {
         assert_eq!(outcome("openai", Answer::events(events), true).await, BROKEN);
     }
 }
+
+#[tokio::test]
+async fn time_bounds_only_attempts_that_cost_nothing() {
+    let broken = Answer::events([
+        "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Let me\"}}]}".to_owned(),
+        "[DONE]".to_owned(),
+    ]);
+    let away = Answer::json("{}").status(503);
+    for (answer, requests) in [(broken, 4), (away, 7)] {
+        let server = Server::with(move |number, _| if number < 6 { answer.clone() } else { openai_answer() });
+        let rule = Retry { attempts: None, for_ms: Some(60_000), base_ms: 0, max_ms: 0 };
+        let reply = ask(&[openai(&server)], &plain(&hello()), &mut Wire::default(), &rule, &|_| ()).await;
+        assert_eq!((server.requests().len(), reply.is_ok()), (requests, requests > 6));
+    }
+}
+
+fn openai_answer() -> Answer {
+    Answer::json(&openai_reply(&json!("stop"), false).0)
+}

@@ -1,0 +1,4 @@
+//! `loopctl estimate`: the worst case of a run before it starts. No run in any world exceeds it.
+
+mod command;
+mod worlds;
