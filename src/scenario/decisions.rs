@@ -10,7 +10,7 @@ use crate::engine::flow::waiting_steps;
 use crate::engine::outcome::Termination;
 use crate::engine::question::EventMatch;
 use crate::engine::state::{Phase, State};
-use crate::engine::wait_deadline::due_at_ms;
+use crate::engine::wait_deadline::{DueTimes, due_at_ms, due_times};
 use crate::engine::waiting_calls::waiting_calls;
 use crate::language::scenario::ScenarioDecision;
 use crate::policy::json_text;
@@ -158,7 +158,11 @@ pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, 
         return Err(format!("the run waits for something else: {}", names.join(", ")));
     };
     if decision.expires == Some(true) {
-        return due_at_ms(state)
+        let DueTimes { own, below } = due_times(state);
+        return own
+            .into_iter()
+            .chain(below)
+            .min()
             .map(Answered::Expires)
             .ok_or_else(|| "what the run waits for does not expire".to_owned());
     }

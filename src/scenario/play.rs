@@ -18,8 +18,10 @@ use crate::drive::fault::Fault;
 use crate::drive::stage::{Stage, StagePlan, StagedCall};
 use crate::drive::start::Start;
 use crate::engine::event::{Event, EventKind};
-use crate::engine::outcome::Status;
+use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
+use crate::engine::step::step;
+use crate::engine::wait_deadline::due_at_ms;
 use crate::journal::Journal;
 use crate::language::Project;
 use crate::language::recording::Recording;
@@ -52,6 +54,8 @@ pub struct Play<'a> {
     pub start_ms: i64,
     /// The decisions of a human.
     pub decisions: &'a [ScenarioDecision],
+    /// Whether the run is to be left waiting: then an event that no decision is left for does not pass its time.
+    pub is_left_waiting: bool,
     /// Where the process dies.
     pub crash: Option<CrashPoint>,
     /// Whether the journal acknowledges events that it has not stored.
@@ -187,6 +191,8 @@ impl Performance<'_> {
         // again.
         let mut given: Option<(usize, Phase, usize)> = None;
         let mut resume: Option<Resume> = None;
+        // The pause that is to pass its time, and until when.
+        let mut expiring: Option<(u32, i64)> = None;
         for _ in 0..MAX_PAUSES {
             let driven = match resume.take() {
                 None => engine.run(program, self.start(), Watch::default()).await,
@@ -194,32 +200,29 @@ impl Performance<'_> {
             };
             // Runs that this one started without waiting for them are a part of what it does.
             engine.started_runs_ended().await;
-            let has_died = self.journal.is_stopped();
-            if has_died {
-                self.journal.restart();
-                engine = self.engine();
-                let keys = self.stored_keys(&engine).await;
-                self.stage.died(&keys, &self.stored_attempts(&engine).await);
-                self.stored = Some((keys, self.stage.calls().len()));
-            }
-            if self.stored.is_some() {
-                self.take_up_started(&engine).await;
-            }
+            let has_died = self.restarted(&mut engine).await;
             let state = match driven {
                 Ok(finished) => finished.state,
-                Err(_) if has_died => {
+                Err(_) if has_died => match self.stored_outage(&engine).await {
+                    Some(paused) => paused,
                     // A run that was not stored is started again.
-                    resume = self.journal.runs().iter().any(|run| run == self.play.run_id).then(Resume::default);
-                    continue;
-                }
+                    None => {
+                        resume = self.journal.runs().iter().any(|run| run == self.play.run_id).then(Resume::default);
+                        continue;
+                    }
+                },
                 Err(fault) => {
                     self.faults.push(PlayError::Run(sentence(&fault)));
                     break;
                 }
             };
             self.note_pause(&state);
-            if !matches!(state.phase, Phase::Paused { .. }) {
-                break;
+            let Phase::Paused { pause, .. } = &state.phase else { break };
+            // Before it expires, its questions are to be posted, perhaps several times.
+            let expires_at_ms = expiring.filter(|(number, _)| *number == pause.number).map(|(_, at_ms)| at_ms);
+            if let Some(at_ms) = expires_at_ms.filter(|at_ms| *at_ms > clock::wall_ms()) {
+                resume = Some(self.after(at_ms, &state).await);
+                continue;
             }
             if let Some(decided) = self.decide_after_crash(&state) {
                 resume = Some(decided);
@@ -231,9 +234,11 @@ impl Performance<'_> {
             let again = given.as_ref().filter(|_| self.stored.is_some()).filter(is_lost);
             let again = again.and_then(|(index, ..)| Some((*index, self.play.decisions.get(*index)?)));
             let next = again.or_else(|| decisions.peek().copied());
+            if next.is_none() && self.play.is_left_waiting && pause.question.kind == Termination::WaitingEvent {
+                break;
+            }
             if let Some(at_ms) = wait_ends_at_ms(&state, next.map(|(_, decision)| decision)) {
-                self.skip_until(at_ms).await;
-                resume = Some(Resume::default());
+                resume = Some(self.after(at_ms, &state).await);
                 continue;
             }
             let Some((index, decision)) = again.or_else(|| decisions.next()) else { break };
@@ -241,8 +246,8 @@ impl Performance<'_> {
             match answered(decision, &state) {
                 Ok(Answered::Resume(decided)) => resume = Some(*decided),
                 Ok(Answered::Expires(at_ms)) => {
-                    self.skip_until(at_ms).await;
-                    resume = Some(Resume::default());
+                    expiring = Some((pause.number, at_ms));
+                    resume = Some(self.after(at_ms, &state).await);
                 }
                 Err(why) => {
                     self.faults.push(PlayError::Decision(index, why));
@@ -256,10 +261,28 @@ impl Performance<'_> {
         self.story(&engine).await
     }
 
-    /// Nothing happens until this moment, in milliseconds since 1970.
-    async fn skip_until(&self, at_ms: i64) {
-        let left = u64::try_from(at_ms.saturating_sub(clock::wall_ms())).unwrap_or_default();
+    /// Makes a new engine where the driver died. Returns whether it did.
+    async fn restarted(&mut self, engine: &mut Engine) -> bool {
+        let has_died = self.journal.is_stopped();
+        if has_died {
+            self.journal.restart();
+            *engine = self.engine();
+            let keys = self.stored_keys(engine).await;
+            self.stage.died(&keys, &self.stored_attempts(engine).await);
+            self.stored = Some((keys, self.stage.calls().len()));
+        }
+        if self.stored.is_some() {
+            self.take_up_started(engine).await;
+        }
+        has_died
+    }
+
+    /// Nothing happens until this moment, in milliseconds since 1970, or until the run is to be taken up before it.
+    async fn after(&self, at_ms: i64, state: &State) -> Resume {
+        let next_ms = due_at_ms(state).map_or(at_ms, |due_ms| due_ms.min(at_ms));
+        let left = u64::try_from(next_ms.saturating_sub(clock::wall_ms())).unwrap_or_default();
         simulated::skip(std::time::Duration::from_millis(left), self.play.plan.is_live).await;
+        Resume::default()
     }
 
     /// Drives the runs that the run started without waiting for them, and that died with their driver: as the queue of a
@@ -306,6 +329,16 @@ impl Performance<'_> {
         if self.pauses.last().is_none_or(|last| last.number != pause.number) {
             self.pauses.push(pause);
         }
+    }
+
+    /// The state of a run whose pause for its model is stored: to resume it without a decision would be one, to ask the model again.
+    async fn stored_outage(&self, engine: &Engine) -> Option<State> {
+        let mut state = State::new(self.play.program);
+        for event in engine.events(self.play.run_id).await.ok()? {
+            step(self.play.program, &mut state, event).ok()?;
+        }
+        let is_outage = |state: &State| matches!(&state.phase, Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError);
+        Some(state).filter(is_outage)
     }
 
     /// The events of all runs, by id.

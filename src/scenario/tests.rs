@@ -43,8 +43,19 @@ fn play(program: &Arc<Program>, crash: Option<CrashPoint>, stores_late: bool) ->
     .unwrap();
     let plan = StagePlan { script, ..StagePlan::default() };
     let root = PathBuf::from(".");
-    Play { program, run_id: RUN_ID, root: &root, plan, input: None, start_ms: 0, decisions: &[], crash, stores_late }
-        .perform()
+    Play {
+        program,
+        run_id: RUN_ID,
+        root: &root,
+        plan,
+        input: None,
+        start_ms: 0,
+        decisions: &[],
+        is_left_waiting: false,
+        crash,
+        stores_late,
+    }
+    .perform()
 }
 
 #[test]
@@ -88,6 +99,7 @@ fn a_run_that_was_started_without_waiting_is_taken_up_after_each_crash() {
             input: None,
             start_ms: 0,
             decisions: &[],
+            is_left_waiting: false,
             crash,
             stores_late: false,
         };

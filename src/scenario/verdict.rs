@@ -24,6 +24,7 @@ use crate::drive::model::recording::RecordedPlayer;
 use crate::drive::stage::StagePlan;
 use crate::engine::event::ToolResult;
 use crate::language::Recording;
+use crate::language::ending::Status;
 use crate::language::scenario::{Expectations, FaultPlan, START_OF_TIME, Scenario, ScenarioDecision, ToolFailure};
 use crate::language::script::Script;
 use crate::project::ScenarioSet;
@@ -152,6 +153,7 @@ impl<'a> StagedScenario<'a> {
             input: self.delivered_input().or_else(|| Some(self.recording?.input.clone())),
             start_ms: moment_ms(now),
             decisions: &self.decisions,
+            is_left_waiting: self.scenario.expect.status == Some(Status::Paused),
             crash: None,
             #[cfg(test)]
             stores_late: false,

@@ -536,3 +536,15 @@ fn what_fix_writes_is_never_an_error() {
     check(&one, &["--fix", "w.json"], 0);
     assert!(text(&one).contains(r#"["go"]"#), "{}", text(&one));
 }
+
+#[test]
+fn an_error_of_a_document_is_not_repeated_for_each_of_its_scenario_files() {
+    let place = sound();
+    place.file("w.json", r#"{"name": "w", "definition": {"actions": [{"type": "no_such_action"}]}}"#);
+    for name in ["one.test.json", "two.test.json"] {
+        place.file(name, r#"{"document": "w.json", "scenarios": [{"name": "s", "expect": {"status": "completed"}}]}"#);
+    }
+    let files = |faults: Vec<Value>| faults.iter().map(|fault| fault["file"].clone()).collect::<Vec<_>>();
+    assert_eq!(files(report(&place, &[], 1)), [json!("w.json")]);
+    assert_eq!(files(report(&place, &["one.test.json"], 1)), [json!("one.test.json")]);
+}

@@ -1,7 +1,7 @@
 //! All files of a check, checked together: names are looked up across folders as for a run, and each fault is
 //! reported once, however many loops have it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -169,6 +169,7 @@ impl Survey {
             }
             found.sources.push(document.tree.source.clone());
         }
+        found.leave_repeated_out();
         found.settle(order);
         found
     }
@@ -322,6 +323,20 @@ impl Findings {
         let is_in = |source: &&Source| clashes.iter().any(|fault| fault.place.file == source.name);
         self.sources.extend(hooked.iter().filter_map(|program| program.sources.first()).filter(is_in).cloned());
         self.diagnostics.extend(clashes);
+    }
+
+    /// Leaves out that scenarios can't be played because of an error of their document that is reported itself: it is one fault.
+    fn leave_repeated_out(&mut self) {
+        let mut causes: HashMap<u32, Vec<String>> = HashMap::new();
+        for fault in self.diagnostics.iter().filter(|fault| fault.is_error() && fault.code != codes::SCENARIO_DOCUMENT)
+        {
+            causes.entry(fault.place.line).or_default().push(fault.message.clone());
+        }
+        self.diagnostics.retain(|fault| {
+            let cause = fault.related.first().filter(|_| fault.code == codes::SCENARIO_DOCUMENT);
+            let causes = cause.and_then(|cause| causes.get(&cause.line));
+            !causes.is_some_and(|causes| causes.iter().any(|cause| fault.message.ends_with(cause.as_str())))
+        });
     }
 
     fn report_unreadable(&mut self, faults: &[Diagnostic]) {

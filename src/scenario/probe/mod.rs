@@ -143,6 +143,7 @@ fn play(program: &Arc<Program>, root: &Path, scenario: &Scenario) -> Played {
         input: scenario.input.clone().map(serde_json::Value::Object),
         start_ms: moment_ms(START_OF_TIME),
         decisions: &scenario.decisions,
+        is_left_waiting: false,
         crash: None,
         #[cfg(test)]
         stores_late: false,

@@ -50,6 +50,7 @@ pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecor
         input: Some(recording.input.clone()),
         start_ms: moment_ms(&recording.now),
         decisions: &decisions,
+        is_left_waiting: false,
         crash: None,
         #[cfg(test)]
         stores_late: false,

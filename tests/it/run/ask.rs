@@ -382,3 +382,35 @@ fn a_scenario_expects_who_is_asked_without_a_network() {
     }
     assert!(server.requests().is_empty());
 }
+
+#[test]
+fn the_secret_of_a_target_is_required_at_the_start_and_a_script_that_plays_notify_plays_the_posts() {
+    let server = accepting();
+    let place = asking(&server);
+    definition(&place, json!({ "actions": [approval("pay")] }));
+    std::fs::remove_file(place.path().join("hook.txt")).unwrap();
+    let checked = place.call(&["check", "--env", "loop.json"]);
+    assert_eq!(checked.code, 1, "{checked:#?}");
+    assert!(checked.stdout.contains("L133") && checked.stdout.contains("the question to ops needs it"), "{checked:#?}");
+    let refused = run(&place);
+    assert_eq!(refused.code, 2, "{refused:#?}");
+    assert!(
+        refused.stderr.contains("hook.txt") && refused.stderr.contains("the question to ops needs it"),
+        "{refused:#?}"
+    );
+    place.json("script.json", &json!({ "replies": [], "tools": { "notify": [{ "sent": true }] } }));
+    let played = place.call(&[
+        "run",
+        "loop.json",
+        "--run-id",
+        "r",
+        "--script",
+        "script.json",
+        "--input",
+        "id=C-7",
+        "--output",
+        "json",
+    ]);
+    assert_eq!((played.code, played.json()["status"].as_str()), (3, Some("paused")), "{played:#?}");
+    assert!(server.requests().is_empty());
+}

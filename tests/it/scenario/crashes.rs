@@ -173,3 +173,56 @@ fn sound_documents_of_all_kinds_survive_a_crash_everywhere() {
     ];
     assert_eq!(points, wanted, "{text}");
 }
+
+/// What a scenario decides about a wait is the same with a crash as without one: a form that reminds and posts its question expires by
+/// one entry, an outage of the model is decided once, and a run may be left waiting for an event.
+#[test]
+fn a_reminded_form_an_outage_and_an_event_are_decided_alike_after_a_crash() {
+    let form = json!({"actions": [{"type": "PbotForm", "id": "f", "properties": {"question": "?",
+        "fields": [{"name": "a", "type": "text"}], "ttl_seconds": 600, "ask": ["team"], "reminder_intervals": [100, 300]}}]});
+    let event = json!({"actions": [{"type": "wait", "properties": {"for": "1h"}},
+        {"type": "wait_for_event", "id": "paid", "properties": {"event": "paid", "ttl_seconds": 600}}]});
+    let asked = json!({"type": "loop", "name": "asked", "properties": {"mode": "react", "objective": "Answer.", "tools": [],
+        "retry": {"attempts": 2, "base_ms": 100}, "on_model_outage": "pause"}});
+    let down = json!({"http": 503});
+    let file = |document: &str, scenarios: Value| json!({"document": document, "scenarios": scenarios});
+    let folder = folder(&[
+        (
+            "loopctl.json",
+            json!({"model": "m", "models": {"m": {"provider": "openai", "model": "m", "api_key": "env:NO_KEY"}},
+            "notify": {"team": {"kind": "webhook", "url": "https://chat.example.com/x"}}}),
+        ),
+        ("form.json", workflow("form", form)),
+        (
+            "form.test.json",
+            file(
+                "form.json",
+                json!([{"name": "expires", "decisions": [{"at": "f", "expires": true}],
+            "expect": {"status": "failed", "pauses": ["f"], "steps": {"f": {"error": {"code": "form_expired"}}}}}]),
+            ),
+        ),
+        ("event.json", workflow("event", event)),
+        (
+            "event.test.json",
+            file(
+                "event.json",
+                json!([
+            {"name": "left", "expect": {"status": "paused", "termination": "waiting_event"}},
+            {"name": "expires", "expect": {"status": "failed", "steps": {"paid": {"error": {"code": "event_expired"}}}}}]),
+            ),
+        ),
+        ("asked.json", asked),
+        (
+            "asked.test.json",
+            file(
+                "asked.json",
+                json!([
+            {"name": "again", "replies": [down, down, {"answer": "ok"}], "decisions": [{"for": "model_error", "retry": true}],
+                "expect": {"status": "completed"}},
+            {"name": "left", "replies": [down, down], "expect": {"status": "paused", "termination": "model_error"}}]),
+            ),
+        ),
+    ]);
+    let tested = loopctl(&["test", &path(&folder), "--crash"]);
+    assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
+}

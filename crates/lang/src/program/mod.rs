@@ -48,7 +48,7 @@ pub use bind::{Bound, bind};
 pub use schema::{Schema, SchemaFault};
 pub use step_context::StepContext;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
@@ -221,6 +221,16 @@ impl Program {
             Self::Loop(program) => program.tools.iter().collect(),
             Self::Flow(program) => program.tools(),
         }
+    }
+
+    /// The targets that its questions are posted to.
+    pub fn asked_targets(&self) -> BTreeSet<&str> {
+        let of_tools = self.all_tools().into_iter().filter_map(|tool| tool.approval.ask.as_ref());
+        let mut asked: Vec<&Arc<[String]>> = of_tools.collect();
+        if let Self::Flow(program) = self {
+            program.each(&mut |step| asked.extend(step.ask()));
+        }
+        asked.into_iter().flat_map(|names| names.iter()).map(String::as_str).collect()
     }
 
     /// The loops and workflows that its runs start: those that are tools, and those that are steps.

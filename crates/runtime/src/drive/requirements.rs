@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fault::Fault;
 use super::world::Engine;
+use loopctl_lang::compile::question_tool;
 use loopctl_lang::language::SecretSource;
-use loopctl_lang::program::{Program, ToolKind};
+use loopctl_lang::program::{Program, Tool, ToolKind};
 use loopctl_lang::syntax::token;
 
 /// Something that a loop needs, and that can't be read.
@@ -120,6 +121,13 @@ impl Engine {
         needs.models.extend(program.fallback_models().iter().cloned());
         for called in program.step_loops() {
             self.gather(called, model, needs);
+        }
+        for to in program.asked_targets().into_iter().filter(|_| !self.world.toolbox.plays_posts()) {
+            // `check` reports a target that the project does not have.
+            let tool = program.project.notify.get(to).and_then(|target| question_tool(to, target));
+            for key in tool.iter().flat_map(Tool::secrets) {
+                needs.secrets.entry(key).or_default().insert(format!("the question to {to}"));
+            }
         }
         for tool in program.all_tools().into_iter().filter(|tool| !self.world.toolbox.is_scripted(tool)) {
             let datasource = tool.datasource().and_then(|name| program.project.datasources.get(name));

@@ -60,6 +60,7 @@ use super::stage::Stage;
 use loopctl_engine::event::{ToolFault, ToolResult};
 use loopctl_engine::storable;
 use loopctl_lang::compile::ToolSignature;
+use loopctl_lang::language::notify::NOTIFY;
 use loopctl_lang::language::{Action, Project};
 use loopctl_lang::program::flow::MAX_OUTPUT_BYTES;
 use loopctl_lang::program::json_length::json_bytes;
@@ -148,6 +149,11 @@ impl Toolbox {
     /// Whether no tool is really called, so that no secret of one is needed.
     pub fn is_offline(&self) -> bool {
         self.stage.is_some()
+    }
+
+    /// Whether the posts of questions are played, and nothing is sent: on a stage, and where a script answers for `notify`.
+    pub fn plays_posts(&self) -> bool {
+        self.is_offline() || self.script.as_ref().is_some_and(|script| script.names(NOTIFY))
     }
 
     /// The runner of a kind; none for the kinds that the engine and the driver perform themselves.

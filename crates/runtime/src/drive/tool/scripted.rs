@@ -28,7 +28,12 @@ impl ScriptedRunner {
 
     /// Whether the script answers for this tool.
     pub(super) fn answers_for(&self, tool: &Tool) -> bool {
-        self.script.names_tool(&tool.name)
+        self.names(&tool.name)
+    }
+
+    /// Whether it answers for a tool of this name.
+    pub(super) fn names(&self, tool: &str) -> bool {
+        self.script.names_tool(tool)
     }
 
     fn counters(&self) -> MutexGuard<'_, HashMap<String, BTreeMap<String, usize>>> {
