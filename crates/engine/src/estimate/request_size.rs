@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::prompt::{self, Facts};
 use loopctl_lang::language::react::{Dialect, StuckAction};
+use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::program::reference::{PathStep, Scope};
 use loopctl_lang::program::template::{Template, ValueUse};
 use loopctl_lang::program::{LoopProgram, Tool};
@@ -95,7 +96,7 @@ fn rendered(program: &LoopProgram, input: &Value) -> Option<u64> {
         now: SAMPLE_NOW,
         run_id: SAMPLE_RUN,
         extra: &[],
-        reads_fences: true,
+        json: JsonRule::Whole.into(),
         secrets: None,
     };
     let objective = program.objective.render(&scope).ok()?;
@@ -104,7 +105,7 @@ fn rendered(program: &LoopProgram, input: &Value) -> Option<u64> {
 
 fn system(program: &LoopProgram, input: &Value, objective: &str) -> Option<String> {
     let (today, now, run_id) = (SAMPLE_NOW.get(..10)?, SAMPLE_NOW, SAMPLE_RUN);
-    prompt::system(program, &Facts { objective, input, today, now, run_id, reads_fences: true }).ok()
+    prompt::system(program, &Facts { objective, input, today, now, run_id, json: JsonRule::Whole.into() }).ok()
 }
 
 /// The most bytes of the system prompt, with values that are not known yet.
