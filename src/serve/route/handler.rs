@@ -13,18 +13,18 @@ use crate::serve::app::App;
 
 /// A handler, whatever it reads of a request.
 #[derive(Clone)]
-pub(super) struct Endpoint(Arc<dyn Fn(Request, Arc<App>) -> BoxFuture<'static, Response> + Send + Sync>);
+pub(super) struct RouteHandler(Arc<dyn Fn(Request, Arc<App>) -> BoxFuture<'static, Response> + Send + Sync>);
 
-/// What an `Endpoint` reads of a request by axum's extractors: nothing, since its handler does.
+/// What a `RouteHandler` reads of a request by axum's extractors: nothing, since its handler does.
 pub(super) struct NoExtractors;
 
-impl Endpoint {
+impl RouteHandler {
     fn new<T: 'static>(handler: impl Handler<T, Arc<App>>) -> Self {
         Self(Arc::new(move |request, app| Box::pin(handler.clone().call(request, app))))
     }
 }
 
-impl Handler<NoExtractors, Arc<App>> for Endpoint {
+impl Handler<NoExtractors, Arc<App>> for RouteHandler {
     type Future = BoxFuture<'static, Response>;
 
     fn call(self, request: Request, app: Arc<App>) -> Self::Future {
@@ -34,15 +34,15 @@ impl Handler<NoExtractors, Arc<App>> for Endpoint {
 
 /// A route that is read.
 pub(super) fn read<T: 'static>(handler: impl Handler<T, Arc<App>>) -> MethodRouter<Arc<App>> {
-    get(Endpoint::new(handler))
+    get(RouteHandler::new(handler))
 }
 
 /// A route that takes a body.
 pub(super) fn posted<T: 'static>(handler: impl Handler<T, Arc<App>>) -> MethodRouter<Arc<App>> {
-    post(Endpoint::new(handler))
+    post(RouteHandler::new(handler))
 }
 
 /// A route that ends something.
 pub(super) fn deleted<T: 'static>(handler: impl Handler<T, Arc<App>>) -> MethodRouter<Arc<App>> {
-    delete(Endpoint::new(handler))
+    delete(RouteHandler::new(handler))
 }
