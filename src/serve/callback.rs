@@ -34,6 +34,7 @@ use crate::engine::outcome::{Ending, Status, Termination};
 use crate::engine::state::Phase;
 use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary, StoreError, Ticket};
 use crate::language::Project;
+use crate::policy::host::names_host;
 use crate::trace::units::rfc3339;
 use axum::http::StatusCode;
 
@@ -188,6 +189,9 @@ impl Callbacks {
         }
         if url.len() > MAX_URL_BYTES {
             return Err(refuse(format!("`callback_url` is longer than {MAX_URL_BYTES} bytes")));
+        }
+        if !names_host(url) {
+            return Err(refuse("`callback_url` is no address: it names no host".to_owned()));
         }
         let parsed = Url::parse(url).map_err(|error| refuse(format!("`callback_url` is no address: {error}")))?;
         self.egress.check(&parsed).map_err(|fault| refuse(format!("`callback_url`: {fault}")))

@@ -163,6 +163,7 @@ fn nothing_is_posted_to_where_tools_may_not_reach() {
         format!("http://2130706433:{port}/"),
         "http://169.254.169.254/latest".to_owned(),
         "file:///etc/passwd".to_owned(),
+        "https:///e.example/".to_owned(),
         "https://u:p@e.example/".to_owned(),
         "no address".to_owned(),
         format!("https://e.example/{}", "x".repeat(2048)),

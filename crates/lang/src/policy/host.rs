@@ -19,6 +19,12 @@ pub struct WrittenHost<'t> {
     pub port: Option<u16>,
 }
 
+/// Whether an address has a host where one is written. Parsers of addresses skip what is empty: of `http:///x/y`, the host is `x`.
+pub fn names_host(url: &str) -> bool {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    !rest.is_empty() && !rest.starts_with(['/', '\\', '?', '#'])
+}
+
 impl<'t> WrittenHost<'t> {
     /// The host of an address that begins with `http://` or `https://`.
     pub fn of(url: &'t str) -> Option<Self> {

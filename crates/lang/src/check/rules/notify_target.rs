@@ -8,7 +8,7 @@ use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes, nearest};
 use crate::language::Project;
 use crate::language::notify::{NOTIFY, NotifyKind, NotifyTarget};
-use crate::policy::host::{AllowedHost, WrittenHost, is_private};
+use crate::policy::host::{AllowedHost, WrittenHost, is_private, names_host};
 use crate::syntax::{quoted, token};
 
 pub const RULE: Rule = Rule { code: codes::NOTIFY_TARGET, check };
@@ -115,7 +115,12 @@ fn address(subject: &Subject<'_>, project: &Project, name: &str, target: &Notify
         return (!is_key).then(|| cursor.report(&RULE, message).help(WHOLE));
     }
     let scheme = ["https://", "http://"].iter().any(|scheme| url.starts_with(scheme));
-    if !scheme || url.contains("{{") || url.contains("orgconfig:") || url.contains(char::is_whitespace) {
+    if !scheme
+        || !names_host(url)
+        || url.contains("{{")
+        || url.contains("orgconfig:")
+        || url.contains(char::is_whitespace)
+    {
         return Some(cursor.report(&RULE, format!("{} is no address of a server", quoted(url))).help(WHOLE));
     }
     let Ok(read) = Url::parse(url) else {

@@ -15,6 +15,7 @@ use crate::drive::tool::output::fault;
 use loopctl_engine::event::ToolFault;
 use loopctl_lang::compile::tool::strays;
 use loopctl_lang::language::action::ValueStyle;
+use loopctl_lang::policy::host::names_host;
 use loopctl_lang::program::reference::{Scope, Unresolved};
 use loopctl_lang::program::{BareValues, Body, HttpTool};
 
@@ -139,6 +140,9 @@ pub(super) fn parse_url(text: &str) -> Result<Url, ToolFault> {
         return Err(refuse("it has a space or a control character"));
     }
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+    if !names_host(text) {
+        return Err(refuse("it names no host: the value in the place of the host is empty"));
+    }
     let path = rest.split(['?', '#']).next().unwrap_or_default();
     let is_dots = |part: &str| matches!(part.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
     if path.split(['/', '\\']).skip(1).any(is_dots) {

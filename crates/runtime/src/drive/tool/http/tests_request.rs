@@ -255,6 +255,13 @@ fn addresses_that_a_parser_would_fold_are_refused() {
         "https://a.example/a b",
         " https://a.example/",
         "https://a.example/\0",
+        // The next part would be the host.
+        "http:///a.example/x",
+        "http:////a.example",
+        "http://\\a.example/x",
+        "http://?a.example",
+        "http:/a.example/x",
+        "http:a.example",
         "/relative",
         "a.example/x",
         "https://",
