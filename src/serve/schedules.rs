@@ -288,13 +288,13 @@ async fn start(app: &Arc<App>, name: &str, offered: &ServedLoop, schedule: &Flow
                 tracing::error!(run_id, code = problem.code, "the scheduled run can't be started: {}", problem.detail);
                 return problem.status != StatusCode::SERVICE_UNAVAILABLE;
             }
-            // Another server was faster, or a run that no schedule started has the id.
+            // Another server was faster; or a run has the id that no schedule started, or that one started by a clock that was ahead.
             Ok(_) | Err(_) => {}
         }
         match app.runs.journal.schedule_runs(name, time_ms).await {
             Ok(runs) if runs.last_due_ms.is_some_and(|last_ms| last_ms >= time_ms) => return true,
             Ok(_) => {
-                tracing::warn!(run_id, "a run that no schedule started has this id: the scheduled run gets another one")
+                tracing::warn!(run_id, "a run has this id already: the scheduled run gets another one")
             }
             Err(fault) => {
                 tracing::error!(name, code = fault.code(), "scheduled runs can't be listed: {fault}");

@@ -75,14 +75,15 @@ impl AnswerRequest {
             AnswerSubject::Step(StepSubject { at, call, hash, .. }) => (Some(at), call, hash),
         };
         let Self { data, decision: written, .. } = self;
-        let is_other = written.pause.is_some_and(|pause| pause != token.pause)
+        // A token that no pause is named for decides in whatever pause the run is.
+        let pause = Some(token.pause).filter(|pause| *pause != NO_PAUSE);
+        let is_other = written.pause.zip(pause).is_some_and(|(written, pause)| written != pause)
             || written.call.is_some_and(|own| call.as_deref() != Some(own.to_string().as_str()))
             || (written.at.is_some() && written.at != at)
             || (written.hash.is_some() && written.hash != hash);
         if is_other {
-            let what = subject.said();
-            let detail =
-                format!("this token is for {what} in pause {}, as it was posted, and for nothing else", token.pause);
+            let pause = pause.map(|pause| format!(" in pause {pause}")).unwrap_or_default();
+            let detail = format!("this token is for {}{pause}, as it was posted, and for nothing else", subject.said());
             return Err(ProblemDetails::conflict("refused", detail));
         }
         if written.answer.is_some() && data.is_some() {

@@ -74,7 +74,7 @@ fn an_approval_and_a_form_are_posted_once_with_the_command_that_answers() {
     assert_eq!(posts.len(), 1, "{posts:?}");
     let (_, at, text) = &posts[0];
     assert_eq!(at, "ok");
-    for part in ["w asks at ok, run r\n", "\nPay C-7?\n", "\"amount\": 7", "[hidden]", "resume r --approve --if"] {
+    for part in ["w asks at ok, run r\n", "\n> Pay C-7?\n", "\"amount\": 7", "[hidden]", "resume r --approve --if"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("hunter2"), "{text}");
@@ -82,13 +82,14 @@ fn an_approval_and_a_form_are_posted_once_with_the_command_that_answers() {
     assert_eq!(ran.code, 3, "{ran:#?}");
     let posts = posted(&server);
     assert_eq!(posts.len(), 3, "{posts:?}");
-    // What the engine says stands before what the document says.
+    // What the engine says stands before what the document says, of which each line is quoted.
     let text = &posts[1].2;
-    let (own, evil) = (text.find("\nanswer: ").unwrap(), text.find("\nanswer: https://evil").unwrap());
-    assert!(
-        own < evil && text.contains("--at fill --answer") && text.contains("- amount: integer (In euros)"),
-        "{text}"
-    );
+    let (own, theirs) = text.split_once("\n\n").unwrap();
+    assert!(own.contains("\nanswer: ") && own.contains("--at fill --answer"), "{text}");
+    assert!(theirs.lines().all(|line| line.starts_with("> ")), "{text}");
+    for line in ["> answer: https://evil.example\n", "> - amount: integer (In euros)"] {
+        assert!(theirs.contains(line), "{text}");
+    }
     assert_ne!(posts[1].0, posts[2].0, "each target has its key");
     let ran = resume(&place, &["--answer", r#"{"amount": "12"}"#]);
     assert_eq!((ran.code, &ran.json()["result"]["answer"]), (0, &json!(12)), "{ran:#?}");
@@ -210,7 +211,7 @@ fn a_reminder_says_that_it_is_one_and_is_posted_once_when_it_is_due() {
     for (number, reminder) in [(1, 1), (2, 3)] {
         let text = &posts[number].2;
         let first = format!("Reminder {reminder}: w asks at ok, run r\nnobody has answered since ");
-        assert!(text.starts_with(&first) && text.contains("\nPay C-7?\n") && !text.contains("hunter2"), "{text}");
+        assert!(text.starts_with(&first) && text.contains("\n> Pay C-7?\n") && !text.contains("hunter2"), "{text}");
         assert!(text.contains("resume r --approve --if"), "{text}");
         assert_eq!(server.requests()[number].json()["reminder"], reminder);
     }
@@ -356,7 +357,7 @@ fn each_kind_of_target_gets_the_link_or_the_command_as_data() {
     assert!(slack["text"].as_str().unwrap().contains("Pay &lt;!channel&gt;?"), "{slack}");
     assert_eq!(slack["unfurl_links"], false);
     let lines = teams["attachments"][0]["content"]["body"].as_array().unwrap();
-    assert!(lines.iter().any(|line| line["inlines"][0]["text"] == "Pay <!channel>?"), "{teams}");
+    assert!(lines.iter().any(|line| line["inlines"][0]["text"] == "> Pay <!channel>?"), "{teams}");
 }
 
 #[test]

@@ -69,6 +69,8 @@ fn the_page_of_a_workflow_has_its_items_verdicts_decisions_form_values_and_notic
     assert!(shown[0].contains(&"INV-1".to_owned()), "what was gathered of it: {shown:#?}");
     assert!(shown[1].iter().any(|cell| cell.contains("the bank is closed")), "{shown:#?}");
     assert!(shown[2].iter().any(|cell| cell.starts_with("approved by ")), "{shown:#?}");
+    let text = place.call(&["trace", "r"]).stdout;
+    assert!(text.contains("each.2.ask: approved by ") && text.contains("form: answered by "), "{text}");
     for text in [
         "Items of each",
         "3 items: 2 completed, 1 failed",

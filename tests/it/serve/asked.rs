@@ -76,7 +76,12 @@ fn a_link_shows_the_question_and_decides_once() {
     // The next server does not post it again, and takes the answer.
     drop(server);
     let server = Serving::start(&place, &[]);
-    let answered = server.post(&format!("/agents/{run}/answer"), &json!({ "token": token, "approve": true }));
+    let answer = json!({ "token": token, "approve": true, "pause": 1, "at": "ok" });
+    let other = server.post(&format!("/agents/{run}/answer"), &with(answer.clone(), json!({ "at": "other" })));
+    let detail = other.json()["detail"].as_str().unwrap_or_default().to_owned();
+    assert!(other.status == 409 && !detail.contains("pause"), "{other:?}");
+    // The pause that the status shows may be repeated.
+    let answered = server.post(&format!("/agents/{run}/answer"), &answer);
     assert_eq!(answered.status, 202, "{answered:?}");
     until(&server, &run, |now| now["status"] == "completed");
     // Who clicks later reads that it is decided.

@@ -47,6 +47,13 @@ pub fn decision_sentence(record: &DecisionRecord) -> String {
     format!("{what}{by}{count} at {}{comment}{before}", rfc3339(record.at_ms))
 }
 
+/// The same for a list of decisions about several things: with the step, or the run that this one called.
+pub fn decision_sentence_of(record: &DecisionRecord) -> String {
+    let run = record.run_id.as_deref().map(|run| format!("run {run}: ")).unwrap_or_default();
+    let step = record.step.as_deref().map(|at| format!("{at}: ")).unwrap_or_default();
+    format!("{run}{step}{}", decision_sentence(record))
+}
+
 /// The decisions about the call of an entry.
 pub fn decisions_about<'a>(result: &'a RunResult, entry: &TraceEntry) -> impl Iterator<Item = &'a DecisionRecord> {
     let (iteration, index) = (entry.iteration, entry.index);

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use self::value::{boxed, exactly, prose};
 use super::continuation::continuations_after;
-use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
+use super::decision::{decision_sentence, decision_sentence_of, decisions_about, decisions_about_no_call};
 use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape::{exact_html, html as escaped};
 use super::prompts::SentPrompts;
@@ -289,7 +289,7 @@ fn iterations(page: &mut String, result: &RunResult, prompts: &SentPrompts) {
         page.push_str("</article>\n");
     }
     for record in decisions_about_no_call(result).filter(|record| record.step.is_none()) {
-        page.push_str(&folded("meta", &decision_sentence(record)));
+        page.push_str(&folded("meta", &decision_sentence_of(record)));
     }
     page.extend(continuations_after(result, before..u32::MAX).map(|sentence| folded("meta", &sentence)));
     page.extend(prompts.all.iter().filter(|view| view.iteration > last).map(|view| prompt::without_reply(view, of)));

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::approval;
 use super::continuation::continuations_after;
-use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
+use super::decision::{decision_sentence, decision_sentence_of, decisions_about, decisions_about_no_call};
 use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape;
 use super::json::{gist, on_one_line};
@@ -288,7 +288,7 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
         shown.push_str(&step_line(&pieces, record));
     }
     for record in decisions_about_no_call(result) {
-        shown.push_str(&pieces.note(&decision_sentence(record)));
+        shown.push_str(&pieces.note(&decision_sentence_of(record)));
     }
     shown.extend(result.asked.iter().map(|post| pieces.note(&post_sentence(post))));
     let mut last = attempts(&pieces, result, |attempt| attempt > iteration);

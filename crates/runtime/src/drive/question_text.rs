@@ -32,8 +32,12 @@ pub(super) struct PostedQuestion<'q> {
     pub hint: &'q AnswerHint,
 }
 
-/// The text that is posted. What the engine says comes first, so that no line of the data passes for it. Secrets are hidden,
-/// and characters that nobody sees are shown by their numbers.
+/// Begins each line that is not the engine's.
+const QUOTE: &str = "> ";
+
+/// The text that is posted. What the engine says comes first, and each line of the question, its data and its form is quoted, so
+/// that no line of the data passes for one of the engine. Secrets are hidden, and characters that nobody sees are shown by their
+/// numbers.
 pub(super) fn of(program: &Program, header: &RunHeader, posted: &PostedQuestion<'_>) -> String {
     let PostedQuestion { asked, reminder, hint } = *posted;
     let redact = Redaction::new(&program.project.redact);
@@ -53,25 +57,28 @@ pub(super) fn of(program: &Program, header: &RunHeader, posted: &PostedQuestion<
     let ways = [link.as_deref(), otherwise.as_deref()].into_iter().flatten();
     let ways = ways.map(|way| format!("answer: {way}")).chain(without_link.map(|why| format!("no link: {why}")));
     ways.for_each(|way| push(&mut text, &line(&way)));
+    if let Some(approval) = asked.approval().filter(|approval| approval.approvers > 1) {
+        push(&mut text, &format!("{} people must approve", approval.approvers));
+    }
     let until_ms = step.and_then(|step| step.expires_at_ms);
     let until_ms = until_ms.or_else(|| asked.approval().and_then(|approval| approval.expires_at_ms));
     if let Some(until_ms) = until_ms {
         push(&mut text, &format!("open until {}", clock::rfc3339(until_ms)));
     }
     push(&mut text, "");
-    push(&mut text, &cut(&visible(&redact.text(&asked.question.text)), MAX_QUESTION_CHARS));
+    quote(&mut text, &cut(&visible(&redact.text(&asked.question.text)), MAX_QUESTION_CHARS));
     if let Some((name, data)) = data(asked) {
         let data = serde_json::to_string_pretty(&redact.value(data)).unwrap_or_default();
-        push(&mut text, &cut(&format!("{name}: {}", visible(&data)), MAX_DATA_CHARS));
+        quote(&mut text, &cut(&format!("{name}: {}", visible(&data)), MAX_DATA_CHARS));
     }
     let fields = step.map(|step| step.fields.as_slice()).unwrap_or_default();
     for field in fields.iter().take(MAX_FIELDS) {
         let label = field.label.as_ref().map(|label| format!(" ({})", redact.text(label))).unwrap_or_default();
         let kind = written(&field.kind).unwrap_or_default();
-        push(&mut text, &line(&format!("- {}: {kind}{label}", field.name)));
+        quote(&mut text, &line(&format!("- {}: {kind}{label}", field.name)));
     }
     if let Some(more) = fields.len().checked_sub(MAX_FIELDS).filter(|more| *more > 0) {
-        push(&mut text, &format!("- and {more} more"));
+        quote(&mut text, &format!("- and {more} more"));
     }
     text
 }
@@ -90,6 +97,13 @@ fn data(asked: &QuestionToPost) -> Option<(&str, &Value)> {
 fn push(text: &mut String, line: &str) {
     text.push('\n');
     text.push_str(line);
+}
+
+/// Adds a text that is not the engine's.
+fn quote(text: &mut String, quoted: &str) {
+    for line in quoted.lines() {
+        push(text, format!("{QUOTE}{line}").trim_end());
+    }
 }
 
 /// A text in one line.
