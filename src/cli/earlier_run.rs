@@ -13,6 +13,7 @@ use super::run_document::ScriptArgs;
 use super::run_drive::CurrentDocument;
 use super::store::{StoreArgs, StorePlace};
 use crate::drive::fault::Fault;
+use crate::drive::rerun::may_begin_with;
 use crate::engine::event::Event;
 use crate::journal::Journal;
 use crate::program::Program;
@@ -62,6 +63,9 @@ impl EarlierRunArgs {
         };
         let (journal, place) = store.open()?;
         let id = recorded_run::resolve(&*journal, &self.run, &place.shown()).await?;
+        if let Some(run) = journal.find(&id).await? {
+            may_begin_with(&run)?;
+        }
         let events = reader(Arc::clone(&journal))
             .events(&id)
             .await

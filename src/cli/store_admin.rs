@@ -176,6 +176,12 @@ impl CopyTask {
         if copied.audit_lines > 0 {
             surface.say(&format!("{} of the audit copied\n", plural(copied.audit_lines, "line")));
         }
+        if copied.decisions > 0 {
+            surface.say(&format!("{} copied that no run has taken yet\n", plural(copied.decisions, "decision")));
+        }
+        if copied.kept_events > 0 {
+            surface.say(&format!("{} copied that the store keeps\n", plural(copied.kept_events, "event")));
+        }
         Ok(Exit::Completed)
     }
 }

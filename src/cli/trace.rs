@@ -108,7 +108,7 @@ impl TraceCommand {
         if let Some(summary) = &summary {
             complete_row(&*journal, summary, &program, &state).await;
         }
-        next.is_imported = summary.as_ref().is_some_and(|summary| summary.is_imported());
+        next.is_imported = summary.as_ref().is_some_and(|summary| summary.is_imported() || summary.is_unfinished());
         next.is_copy = !next.is_imported && summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
         let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
         let driven = summary.as_ref().is_some_and(|summary| summary.driven);

@@ -190,9 +190,11 @@ impl From<StoreError> for ProblemDetails {
     fn from(fault: StoreError) -> Self {
         let status = match &fault {
             StoreError::NoSuchRun(_) => return Self::no_such_run(),
-            StoreError::Driven(_) | StoreError::Fenced(_) | StoreError::ReadOnlyCopy(_) | StoreError::Imported(_) => {
-                StatusCode::CONFLICT
-            }
+            StoreError::Driven(_)
+            | StoreError::Fenced(_)
+            | StoreError::ReadOnlyCopy(_)
+            | StoreError::Imported(_)
+            | StoreError::Unfinished(_) => StatusCode::CONFLICT,
             StoreError::TokenUsed(_) => return Self::answer_is_over(),
             StoreError::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::SERVICE_UNAVAILABLE,

@@ -11,7 +11,7 @@ use super::decision::expiry;
 use super::decision::human::{self, Paused};
 use super::effect::{Effect, Effects};
 use super::event::{
-    Cancelled, Decided, Decision, Event, EventKind, FailedAttempt, QuestionPosted, ToolResult, ToolReturned,
+    Cancelled, Decided, Decision, EDITION, Event, EventKind, FailedAttempt, QuestionPosted, ToolResult, ToolReturned,
 };
 use super::flow;
 use super::fork;
@@ -35,10 +35,15 @@ pub use super::effect::Refused;
 /// When the event does not fit the phase; the state is untouched then.
 pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effects, Refused> {
     can_be_kept(&event.kind)?;
-    if let (Phase::New, EventKind::Started(started)) = (&state.phase, &event.kind)
-        && started.fork.is_some()
-    {
-        return fork::begin(program, state, event);
+    if let (Phase::New, EventKind::Started(started)) = (&state.phase, &event.kind) {
+        if started.edition > EDITION {
+            let later =
+                format!("a later loopctl started the run (edition {}, and this one knows {EDITION})", started.edition);
+            return Err(Refused::new(format!("{later}: take that one")));
+        }
+        if started.fork.is_some() {
+            return fork::begin(program, state, event);
+        }
     }
     match (program, state) {
         (Program::Loop(program), State::Loop(state)) => step_loop(program, state, event),

@@ -62,6 +62,7 @@ pub async fn rerun(
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&parts.uri)?;
     let run = app.runs.find(&caller, &run_id).await?;
+    rerun::may_begin_with(&run)?;
     if caller.require(TokenScope::Compose).is_err() {
         caller.may_run(&run.loop_name)?;
     }

@@ -1,6 +1,8 @@
 //! Runs that are written to a file, and read into another store: shown as they were, refused when the file is damaged, and
 //! continued only if that is asked for.
 
+use loopctl::drive::run_file::{RunLineReader, RunLineWriter};
+use loopctl::engine::event::EDITION;
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Gate, Server};
@@ -123,6 +125,25 @@ fn a_file_that_is_damaged_cut_or_changed_is_refused_with_its_line_and_nothing_is
     refused("", 1, "empty");
     refused("{}\n", 1, "loopctl export");
     assert_eq!(place.call(&["import", ".", "--store", "sqlite:c.db"]).code, 2);
+    // What no run of this loopctl has, with checksums that are right.
+    let changed = |old: &str, new: &str| {
+        let (mut reader, mut writer) = (RunLineReader::new(file.as_bytes()), RunLineWriter::default());
+        let mut text = String::new();
+        while let Some(line) = reader.next_line().unwrap() {
+            let line = serde_json::to_string(&line).unwrap().replacen(old, new, 1);
+            text.push_str(&writer.line(&serde_json::from_str(&line).unwrap()).unwrap());
+        }
+        assert_ne!(text, file, "{old}");
+        text
+    };
+    let edition = format!("\"edition\":{EDITION}");
+    refused(&changed(&edition, "\"edition\":99"), 2, "a later loopctl started the run (edition 99");
+    refused(&changed("\"run_id\":\"r1\"", "\"run_id\":\"a\u{202e}b\""), 2, "one that is not seen");
+    refused(
+        &changed("\"called_by\":\"r1\"", "\"called_by\":\"r2\""),
+        at(&lines, "called_by"),
+        "calls no run of this id",
+    );
     // The whole file is sound.
     place.file("other.jsonl", &file);
     assert_eq!(
@@ -219,4 +240,88 @@ fn an_imported_run_that_waits_for_an_event_gets_none() {
     let continued = ["import", "run.jsonl", "--continue", "--store", "sqlite:c.db"];
     assert_eq!(printed(&place, &continued), "1 run imported into c.db, 0 were there\n");
     assert!(sent("sqlite:c.db").contains("1 run gets it"), "{}", sent("sqlite:c.db"));
+}
+
+/// A workflow whose loop has run, and that waits for an approval with a secret, as `r1` in `a.db`.
+fn waiting(tools: &Server) -> Place {
+    let judge = json!({ "id": "judge", "type": "loop", "properties": { "mode": "react", "tools": [],
+        "objective": "Judge {{input.id}}.", "result_key": "finding" } });
+    let ask = json!({ "id": "ok", "type": "PbotApproval", "properties": { "comment": "Pay {{input.id}}?" } });
+    let definition =
+        json!({ "output": "@finding.answer", "actions": [judge, ask, workflows::act("@input.password", None)] });
+    let place = workflows::place(tools, definition);
+    place.json("script.json", &json!({ "replies": [], "loops": { "judge": [complete(json!("fine"))] } }));
+    let input = json!({ "id": "7", "password": "hunter2hunter2" }).to_string();
+    let args = ["run", "workflows/pay.json", "--run-id", "r1", "--store", "sqlite:a.db", "--input", &input];
+    let ran = place.call(&args);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    place
+}
+
+#[test]
+fn a_run_with_hidden_values_is_shown_and_nothing_continues_with_them() {
+    let tools = workflows::tools();
+    let place = waiting(&tools);
+    printed(&place, &["export", "r1", "--store", "sqlite:a.db", "--output", "run.jsonl"]);
+    let file = text(&place, "run.jsonl");
+    assert!(!file.contains("hunter2") && file.contains("\"hidden\":true"), "{file}");
+    let refused = |args: &[&str], words: &str| {
+        let ran = place.call(args);
+        assert!(ran.code != 0 && ran.stderr.contains(words), "{args:?} {ran:?}");
+        assert!(ran.stderr.contains("with its secrets"), "{ran:?}");
+    };
+    let continued = ["import", "run.jsonl", "--continue", "--store", "sqlite:b.db"];
+    refused(&continued, "line 2: run r1 has values that are hidden, and would go on with `[hidden]`");
+    assert!(!place.path().join("b.db").exists());
+    printed(&place, &["import", "run.jsonl", "--store", "sqlite:b.db"]);
+    refused(&["rerun", "r1", "--store", "sqlite:b.db"], "a new run would go on with `[hidden]`");
+    refused(&["fork", "r1", "--at", "1", "--store", "sqlite:b.db"], "a new run would go on with `[hidden]`");
+    // What was exported from the copy has no secret either, whatever is asked for.
+    printed(&place, &["export", "r1", "--store", "sqlite:b.db", "--with-secrets", "--output", "again.jsonl"]);
+    place.call(&["import", "again.jsonl", "--continue", "--store", "sqlite:b.db"]);
+    let again = ["import", "again.jsonl", "--continue", "--store", "sqlite:c.db"];
+    refused(&again, "would go on with `[hidden]`");
+    // A file of an earlier version does not say it of the run.
+    let server = Serving::start(&place, &["--store", "sqlite:b.db"]);
+    let reply = server.post("/agents/r1/rerun", &json!({}));
+    assert!(reply.status == 409 && reply.json()["detail"].as_str().unwrap().contains("[hidden]"), "{reply:?}");
+    drop(server);
+    // With its secrets, it is continued as it was.
+    printed(&place, &["export", "r1", "--store", "sqlite:a.db", "--with-secrets", "--output", "whole.jsonl"]);
+    printed(&place, &["import", "whole.jsonl", "--continue", "--store", "sqlite:d.db"]);
+    let there = place.call(&["import", "whole.jsonl", "--continue", "--store", "sqlite:a.db"]);
+    assert_eq!(there.stdout, "0 runs imported into a.db, 2 were there\n", "{there:?}");
+    printed(&place, &["import", "whole.jsonl", "--store", "sqlite:e.db"]);
+    let copy = place.call(&["import", "whole.jsonl", "--continue", "--store", "sqlite:e.db"]);
+    assert!(copy.code == 2 && copy.stderr.contains("as a copy that nobody continues"), "{copy:?}");
+}
+
+#[test]
+fn an_import_that_is_killed_at_any_event_leaves_nothing_that_somebody_drives() {
+    let tools = workflows::tools();
+    let place = waiting(&tools);
+    printed(&place, &["export", "r1", "--store", "sqlite:a.db", "--with-secrets", "--output", "run.jsonl"]);
+    let mut kills = 0;
+    for event in 0..64 {
+        let (to, fail) = (format!("sqlite:to{event}.db"), format!("journal:{event}:after-sync"));
+        let import = ["import", "run.jsonl", "--continue", "--store", &to];
+        let killed = place.call_with(&import, &[("LOOPCTL_FAIL", &fail)]);
+        if killed.code == 0 {
+            break;
+        }
+        kills += 1;
+        for call in [&["resume", "r1", "--approve"][..], &["export", "r1"], &["rerun", "r1"], &["cancel", "r1"]] {
+            let taken = place.call(&[call, &["--store", &to]].concat());
+            assert!(
+                taken.code != 0 && taken.stderr.contains("is not whole here"),
+                "killed at {event}: {call:?} {taken:?}"
+            );
+        }
+        let listed = printed(&place, &["runs", "--store", &to]);
+        assert!(listed.contains("not whole"), "{listed}");
+        printed(&place, &import);
+        let done = place.call(&["resume", "r1", "--approve", "--store", &to]);
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+    assert!(kills > 2, "{kills} kills");
 }

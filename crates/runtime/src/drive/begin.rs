@@ -13,6 +13,7 @@ use super::line;
 use super::model::ModelClient;
 use super::read_files;
 use super::run::{Driver, HeldRun};
+use super::run_id;
 use super::run_result::Finished;
 use super::search_text::DescribedRun;
 use super::start::{self, Start};
@@ -26,7 +27,6 @@ use loopctl_engine::event::{Event, EventKind, ModelFacts, Moment, Started};
 use loopctl_engine::previous::Earlier;
 use loopctl_engine::state::State;
 use loopctl_engine::step::step;
-use loopctl_lang::policy::characters::deceives;
 use loopctl_lang::program::Program;
 use loopctl_lang::program::bind::refused_input;
 use loopctl_lang::program::bind::run_input::RunInput;
@@ -97,16 +97,6 @@ struct StartParts<'a> {
     earlier: Option<Earlier>,
 }
 
-/// Why a run can't have an id that was given: logs, file names and terminals would show another one.
-fn wrong_id(id: &str) -> Option<String> {
-    let is_wrong = |c: char| c.is_control() || deceives(c);
-    let is_empty = id.trim().is_empty();
-    (is_empty || id.contains(is_wrong)).then(|| {
-        let what = if is_empty { "it is empty" } else { "it has a control character, or one that is not seen" };
-        format!("{id:?} can't be the id of a run: {what}; take letters, digits, `-`, `_` and `.`")
-    })
-}
-
 impl Engine {
     /// Creates a run in the store. Nothing else is done yet.
     ///
@@ -174,7 +164,7 @@ impl Engine {
                 }
             }
         };
-        if let Some(why) = start.run_id.as_deref().filter(|_| origin.is_none()).and_then(wrong_id) {
+        if let Some(why) = start.run_id.as_deref().filter(|_| origin.is_none()).and_then(run_id::wrong_id) {
             return Err(Fault::Refused(why));
         }
         let parts = StartParts { origin, models, facts, earlier };

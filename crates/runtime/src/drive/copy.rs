@@ -1,7 +1,9 @@
-//! Copies runs from one store to another: the events byte for byte, the texts, the tokens that answer pauses, the memory
-//! of their sessions; and what people did with them. A copy that was cut off continues where it was.
+//! Copies a store to another one: of its runs the events byte for byte, the texts, the tokens that answer pauses, the decisions
+//! that wait; then what people did with them, and the rows of the other tables ([`tables::COPIED`]). A copy that was cut off
+//! continues where it was. Nobody drives a run of it before all is there that it called, and that belongs to it.
 
 mod audit;
+pub mod tables;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,9 +12,11 @@ use std::sync::Arc;
 use super::engine::Engine;
 use super::fault::Fault;
 use super::fold;
+use super::unfinished_run::UnfinishedRun;
+use crate::journal::copied_table::OUTSIDE_EVENTS;
 use crate::journal::{
-    Append, CallbackState, Created, Journal, LineRule, NewRun, NewRunLine, RowText, RunExtras, RunFilter, RunSummary,
-    StatusRecord, StoreError,
+    CallbackState, Created, Journal, LineRule, NewRun, NewRunLine, Queueing, RowText, RunExtras, RunFilter, RunSummary,
+    SettledDecision, StatusRecord, StoreError,
 };
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::Status;
@@ -21,8 +25,6 @@ use loopctl_lang::diagnostic::Source;
 
 /// The number of runs that are listed at a time.
 const PAGE: usize = 200;
-/// The maximum number of events that wait for the target at a time.
-const IN_FLIGHT: usize = 128;
 
 /// Two stores.
 pub struct StorePair {
@@ -43,6 +45,10 @@ pub struct CopiedRuns {
     pub there: u64,
     /// The lines of what people did that were copied by this call.
     pub audit_lines: u64,
+    /// The decisions of the runs that wait for their drivers, in the target now.
+    pub decisions: u64,
+    /// The kept events that were copied by this call.
+    pub kept_events: u64,
 }
 
 /// Why a copy ended.
@@ -88,7 +94,26 @@ impl StorePair {
         for store in [&self.from, &self.to] {
             may_be_copied(&**store).await?;
         }
-        let (mut done, mut after) = (CopiedRuns::default(), None);
+        let mut done = CopiedRuns::default();
+        for table in tables::before_runs() {
+            let rows = tables::copy_rows(&*self.from, &*self.to, table).await?;
+            done.kept_events += if *table == OUTSIDE_EVENTS { rows } else { 0 };
+        }
+        let open = self.copy_runs(&mut done).await?;
+        done.audit_lines = audit::copy_audit(&*self.from, &*self.to).await?;
+        for table in tables::after_runs() {
+            tables::copy_rows(&*self.from, &*self.to, table).await?;
+        }
+        for run in open {
+            run.finish(&*self.to).await?;
+        }
+        Ok(done)
+    }
+
+    /// Copies all runs. Those that a server would drive are not finished: a run that has not ended calls others, which come
+    /// after it.
+    async fn copy_runs(&self, done: &mut CopiedRuns) -> Result<Vec<UnfinishedRun>, CopyFault> {
+        let (mut open, mut after) = (Vec::new(), None);
         loop {
             let filter = RunFilter {
                 called: true,
@@ -98,17 +123,21 @@ impl StorePair {
                 ..RunFilter::default()
             };
             let page = self.from.list(filter).await?;
-            let Some(last) = page.last().map(|run| run.run_id.clone()) else { break };
+            let Some(last) = page.last().map(|run| run.run_id.clone()) else { return Ok(open) };
             for summary in page {
-                let run_id = summary.run_id.clone();
-                let is_new = self.copy_run(summary).await?;
+                let (run_id, waits) = (summary.run_id.clone(), summary.parent_run_id.is_none() && !summary.has_ended());
+                let written = self.copy_run(summary, done).await?;
                 self.verify(&run_id).await?;
-                if is_new { done.copied += 1 } else { done.there += 1 }
+                match written {
+                    None => done.there += 1,
+                    Some(run) => {
+                        done.copied += 1;
+                        if waits { open.push(run) } else { run.finish(&*self.to).await? }
+                    }
+                }
             }
             after = Some(last);
         }
-        done.audit_lines = audit::copy_audit(&*self.from, &*self.to).await?;
-        Ok(done)
     }
 
     async fn read(&self, summary: RunSummary) -> Result<ReadRun, CopyFault> {
@@ -121,12 +150,11 @@ impl StorePair {
         Ok(ReadRun { events, texts, extras, summary })
     }
 
-    /// Copies a run, or the rest of it; returns whether something was left to copy.
-    async fn copy_run(&self, summary: RunSummary) -> Result<bool, CopyFault> {
+    /// Copies a run, or the rest of it; returns it, unless it was there as a whole.
+    async fn copy_run(&self, summary: RunSummary, done: &mut CopiedRuns) -> Result<Option<UnfinishedRun>, CopyFault> {
         let run = self.read(summary).await?;
         let run_id = run.summary.run_id.clone();
-        let has_one = run.events.len() == 1;
-        let (fence, next) = match self.to.create(run.made(has_one)).await? {
+        let (fence, next) = match self.to.create(run.made()).await? {
             Created::New(lease) => (lease.fence, 1),
             Created::Same => {
                 let there = self.to.read(&run_id).await?;
@@ -134,9 +162,13 @@ impl StorePair {
                 if there.get(..common) != run.events.get(..common) {
                     return Err(other_run(&run_id));
                 }
-                if there.len() >= run.events.len() {
+                let is_whole = self.to.find(&run_id).await?.is_some_and(|copy| !copy.is_unfinished());
+                if is_whole && there.len() >= run.events.len() {
+                    if there.len() == run.events.len() {
+                        self.prepare(&run, done).await?;
+                    }
                     self.settle(&run).await?;
-                    return Ok(false);
+                    return Ok(None);
                 }
                 (self.to.lease(&run_id).await?.fence, there.len())
             }
@@ -148,33 +180,15 @@ impl StorePair {
                 )));
             }
         };
-        self.prepare(&run).await?;
-        let last = run.events.len().saturating_sub(1);
-        let mut waiting = Vec::new();
-        for (seq, event) in run.events.iter().enumerate().skip(next) {
-            let number = u64::try_from(seq).unwrap_or(u64::MAX);
-            let mut entry = Append::new(run_id.clone(), fence, number, event.clone());
-            if seq == last {
-                (entry.release, entry.status_record) = (true, Some(run.record()));
-                entry.texts.clone_from(&run.texts);
-                entry.remember = self.memory(&run).await?;
-            }
-            waiting.push(self.to.append(entry));
-            if waiting.len() == IN_FLIGHT || seq == last {
-                for appended in waiting.drain(..) {
-                    appended.await?;
-                }
-            }
-        }
-        if has_one {
-            self.to.release(&run_id, fence).await?;
-        }
+        let written = UnfinishedRun { record: run.record(), run_id, fence };
+        written.write(&*self.to, &run.events, next, &run.texts).await?;
+        self.prepare(&run, done).await?;
         self.settle(&run).await?;
-        Ok(true)
+        Ok(Some(written))
     }
 
-    /// What must be there before the last event.
-    async fn prepare(&self, run: &ReadRun) -> Result<(), CopyFault> {
+    /// What must be there before somebody drives the run.
+    async fn prepare(&self, run: &ReadRun, done: &mut CopiedRuns) -> Result<(), CopyFault> {
         let run_id = &run.summary.run_id;
         let pauses: BTreeSet<u32> = run.extras.answer_tokens.iter().map(|token| token.pause).collect();
         for pause in pauses {
@@ -189,15 +203,18 @@ impl StorePair {
         if let Some(request) = self.from.cancel_requested(run_id).await? {
             self.to.request_cancel(run_id, request).await?;
         }
+        for decision in self.from.queued_decisions(run_id).await? {
+            let (id, refused) = (decision.id.clone(), decision.refused.clone());
+            if self.to.queue_event(run_id, decision).await? != Queueing::Queued {
+                continue;
+            }
+            done.decisions += u64::from(refused.is_none());
+            if let Some(why) = refused {
+                let due_at_ms = run.extras.due_at_ms;
+                self.to.settle_decision(run_id, &id, SettledDecision::Refused { why, due_at_ms }).await?;
+            }
+        }
         Ok(())
-    }
-
-    /// What the session of the run remembers, and that of the target does not.
-    async fn memory(&self, run: &ReadRun) -> Result<Vec<(String, serde_json::Value)>, CopyFault> {
-        let Some(session) = &run.summary.session else { return Ok(Vec::new()) };
-        let there = self.to.recall(session).await?;
-        let memory = self.from.recall(session).await?.into_iter();
-        Ok(memory.filter(|(key, _)| !there.contains_key(key)).collect())
     }
 
     /// How far the callback is.
@@ -247,11 +264,9 @@ async fn folded(journal: Arc<dyn Journal>, run_id: String, project: Option<Sourc
 }
 
 impl ReadRun {
-    /// The run as it is made in the target. Until its last event is there, it is a run that a signal stopped: nobody
-    /// claims it.
-    fn made(&self, is_whole: bool) -> NewRun {
+    /// The run as it is made in the target. Nobody can drive it before it is finished.
+    fn made(&self) -> NewRun {
         let summary = &self.summary;
-        let stopped = StatusRecord::new(Status::Cancelled, summary.started_at_ms);
         NewRun {
             run_id: summary.run_id.clone(),
             loop_name: summary.loop_name.clone(),
@@ -266,7 +281,7 @@ impl ReadRun {
             event: self.events.first().cloned().unwrap_or_default(),
             texts: self.texts.clone(),
             scheduled: self.extras.scheduled.clone(),
-            status_record: Some(if is_whole { self.record() } else { stopped }),
+            status_record: Some(self.unfinished()),
             search_text: self.extras.search_text.clone(),
             title: self.extras.title.clone(),
             audit: None,
@@ -282,6 +297,10 @@ impl ReadRun {
             rule => rule,
         };
         Some(Box::new(NewRunLine { rule, ..line }))
+    }
+
+    fn unfinished(&self) -> StatusRecord {
+        StatusRecord::unfinished(self.summary.started_at_ms)
     }
 
     fn record(&self) -> StatusRecord {

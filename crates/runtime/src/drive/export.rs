@@ -59,6 +59,8 @@ pub type LineSink<'s> = dyn FnMut(&str) -> std::io::Result<()> + 's;
 struct WrittenRun {
     events: Vec<String>,
     texts: Vec<Blob>,
+    /// Whether a value of it is hidden.
+    hides: bool,
 }
 
 impl Export {
@@ -107,6 +109,7 @@ impl Export {
         if let Some(why) = &run.damaged {
             return Err(ExportFault::Refused(format!("run {} can't be read: {why}", run.run_id)));
         }
+        run.is_whole()?;
         let (events, texts) = (self.journal.read(&run.run_id).await?, self.journal.texts(&run.run_id).await?);
         let mut written = self.written(&run.run_id, events, texts)?;
         // A store gives them in no order, and two files of one run are the same.
@@ -117,6 +120,7 @@ impl Export {
             called_by: run.parent_run_id.clone(),
             org: run.org.clone(),
             identity: run.original_identity().to_owned(),
+            hidden: written.hides || run.has_hidden_values(),
             texts: count(written.texts.len()),
             events: count(written.events.len()),
         })))?;
@@ -134,7 +138,7 @@ impl Export {
     fn written(&self, run_id: &str, events: Vec<String>, texts: Vec<Blob>) -> Result<WrittenRun, ExportFault> {
         let (program, state) = folded(run_id, &events, &texts, self.project.clone())?;
         if !self.redacted {
-            return Ok(WrittenRun { events, texts });
+            return Ok(WrittenRun { events, texts, hides: false });
         }
         let redact = Redaction::new(&program.project.redact);
         let documents = documents(&fold::events(run_id, &events, &texts)?);
@@ -149,14 +153,16 @@ impl Export {
             });
             hidden.push(shown.unwrap_or(text));
         }
-        let events: Vec<String> = events.iter().map(|event| hidden_event(event, &redact, &names)).collect();
+        let stored = events;
+        let events: Vec<String> = stored.iter().map(|event| hidden_event(event, &redact, &names)).collect();
+        let hides = !names.is_empty() || events != stored;
         // What is hidden may have decided what happened: then the events do not fit each other any more.
         let is_same = folded(run_id, &events, &hidden, self.project.clone())
             .is_ok_and(|(_, without)| summary(&without) == summary(&state));
         if !is_same {
             return Err(ExportFault::SecretDecides(run_id.to_owned()));
         }
-        Ok(WrittenRun { events, texts: hidden })
+        Ok(WrittenRun { events, texts: hidden, hides })
     }
 }
 

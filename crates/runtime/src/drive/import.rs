@@ -1,30 +1,30 @@
 //! Reads a file of runs into a store. The whole file is read and folded before anything is written. A run that is there
 //! already, as this file has it, stays as it is; another run of its id is never changed. Nobody drives an imported run,
-//! unless that is asked for.
+//! unless that is asked for; and then not before all is there that it called.
 
 use std::io::BufRead;
 use std::sync::Arc;
 
 use super::export::folded;
 use super::fault::Fault;
-use super::run_file::{FORMAT, RunFileFault, RunHeadLine, RunLine, RunLineReader};
+use super::run_file::{FORMAT, FileHead, RunFileFault, RunHeadLine, RunLine, RunLineReader};
+use super::run_id::unreadable;
 use super::search_text::DescribedRun;
 use super::status::status_record;
-use crate::journal::{Append, Created, Journal, NewRun, StatusRecord, StoreError};
+use super::unfinished_run::UnfinishedRun;
+use crate::journal::{Created, Journal, NewRun, RunSummary, StatusRecord, StoreError};
 use loopctl_engine::blob::Blob;
 use loopctl_engine::event::Event;
-use loopctl_engine::outcome::Status;
 use loopctl_engine::state::{Phase, State};
 use loopctl_lang::diagnostic::Source;
 use loopctl_lang::policy::json_text;
+use loopctl_lang::policy::redact::HIDDEN;
 use loopctl_lang::program::Program;
 
 /// The most bytes that the events and texts of one run have.
 const MAX_RUN_BYTES: usize = 512 << 20;
-/// The most characters of an id, and of the name of an organisation.
-const MAX_ID_CHARS: usize = 512;
-/// The maximum number of events that wait for the store at a time.
-const IN_FLIGHT: usize = 128;
+/// The most characters of an id, also of a run that others called and whose id has theirs in it, and of the name of an organisation.
+const MAX_ID_CHARS: usize = 4_096;
 
 /// Why a file is not imported.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +67,18 @@ struct FileRun {
     texts: Vec<Blob>,
     program: Arc<Program>,
     state: State,
+    /// Whether values of it are hidden in the file.
+    hides: bool,
+    /// Whether it becomes a copy that nobody continues.
+    is_copy: bool,
+}
+
+/// The last run of the file that no other one called.
+struct FileRoot {
+    run_id: String,
+    /// Whether servers are to continue it.
+    continues: bool,
+    is_copy: bool,
 }
 
 /// The runs of a file, one after the other.
@@ -74,6 +86,10 @@ struct RunReader<R> {
     lines: RunLineReader<R>,
     project: Option<Source>,
     runs: u64,
+    /// Whether secrets are hidden in it.
+    redacted: bool,
+    continues: bool,
+    root: Option<FileRoot>,
 }
 
 impl Import {
@@ -82,103 +98,103 @@ impl Import {
     /// # Errors
     /// When a line is refused, or the store fails.
     pub async fn check(&self, from: impl BufRead) -> Result<(), ImportFault> {
-        let mut reader = RunReader::new(from, self.project.clone())?;
+        let mut reader = RunReader::new(from, self)?;
         while let Some(run) = reader.next_run()? {
             if let Some(there) = self.to.find(&run.head.run_id).await? {
-                let is_same = there.identity == self.made(&run).identity;
-                let is_there = is_same && self.has(&run).await? || self.has_origin(&run).await?;
-                if !is_there {
-                    return Err(other_run(&run).into());
-                }
+                self.is_same(&run, &there).await?;
             }
         }
         Ok(())
     }
 
-    /// Imports the runs of a file that was checked.
+    /// Imports the runs of a file that was checked. A run that called others is finished after them.
     ///
     /// # Errors
     /// As for [`Import::check`]. The runs before the line stay imported, and are there for the next call.
     pub async fn import(&self, from: impl BufRead) -> Result<ImportedRuns, ImportFault> {
-        let mut reader = RunReader::new(from, self.project.clone())?;
-        let mut done = ImportedRuns::default();
+        let mut reader = RunReader::new(from, self)?;
+        let (mut done, mut caller) = (ImportedRuns::default(), None);
         while let Some(run) = reader.next_run()? {
-            if self.put(&run).await? {
-                done.imported += 1;
-            } else {
-                done.there += 1;
+            if run.head.called_by.is_none() {
+                self.finish(caller.take()).await?;
             }
             done.open += u64::from(!matches!(run.state.phase, Phase::Ended(_)));
+            match self.put(&run).await? {
+                None => done.there += 1,
+                Some(written) => {
+                    done.imported += 1;
+                    match run.head.called_by {
+                        None => caller = Some(written),
+                        Some(_) => self.finish(Some(written)).await?,
+                    }
+                }
+            }
         }
+        self.finish(caller).await?;
         Ok(done)
     }
 
-    /// Whether the store has the events of a run, or the first of them.
-    async fn has(&self, run: &FileRun) -> Result<bool, StoreError> {
-        let there = self.to.read(&run.head.run_id).await?;
-        let common = there.len().min(run.events.len());
-        Ok(there.get(..common) == run.events.get(..common))
-    }
-
-    /// Whether the store has the run that the file was written of, with all that is in the file: what is secret may be hidden there.
-    async fn has_origin(&self, run: &FileRun) -> Result<bool, StoreError> {
-        let run_id = &run.head.run_id;
-        let identity = self.to.find(run_id).await?.map(|there| there.identity);
-        if identity.as_ref() != Some(&run.head.identity) {
-            return Ok(false);
+    async fn finish(&self, run: Option<UnfinishedRun>) -> Result<(), StoreError> {
+        match run {
+            Some(run) => run.finish(&*self.to).await,
+            None => Ok(()),
         }
-        let there = self.to.read(run_id).await?;
-        let same = |there: &String, event: &String| there == event || at_same_moment(there, event);
-        Ok(there.len() >= run.events.len() && there.iter().zip(&run.events).all(|(there, event)| same(there, event)))
     }
 
-    /// Puts a run into the store; returns whether something of it was not there.
-    async fn put(&self, run: &FileRun) -> Result<bool, ImportFault> {
+    /// Whether the store has this run, or the first events of it; returns how many events it has.
+    async fn is_same(&self, run: &FileRun, there: &RunSummary) -> Result<usize, ImportFault> {
         let run_id = &run.head.run_id;
-        let has_one = run.events.len() == 1;
-        let (fence, next) = match self.to.create(self.made(run)).await? {
-            Created::New(lease) => (lease.fence, 1),
-            Created::Same if self.has(run).await? => {
-                let there = self.to.read(run_id).await?.len();
-                if there >= run.events.len() {
-                    return Ok(false);
+        if there.original_identity() != run.head.identity {
+            return Err(other_run(run).into());
+        }
+        let events = self.to.read(run_id).await?;
+        // The run that the file was written of, with all that is in the file: what is secret may be hidden there.
+        let is_same = |(there, event): (&String, &String)| there == event || at_same_moment(there, event);
+        let is_there = !there.is_unfinished() && events.len() >= run.events.len();
+        if is_there && !there.is_imported() && events.iter().zip(&run.events).all(is_same) {
+            return Ok(events.len());
+        }
+        let common = events.len().min(run.events.len());
+        if events.get(..common) != run.events.get(..common) {
+            return Err(other_run(run).into());
+        }
+        match (there.is_imported(), run.is_copy) {
+            (true, true) | (false, false) => Ok(events.len()),
+            (true, false) => Err(run.fault(format!(
+                "run {run_id} is there already, as a copy that nobody continues: delete it with `loopctl runs prune`, or \
+                 import into another store"
+            ))),
+            (false, true) => Err(other_run(run).into()),
+        }
+    }
+
+    /// Puts a run into the store; returns it, unless it was there as a whole.
+    async fn put(&self, run: &FileRun) -> Result<Option<UnfinishedRun>, ImportFault> {
+        let run_id = &run.head.run_id;
+        let there = match self.to.find(run_id).await? {
+            None => match self.to.create(self.made(run)).await? {
+                Created::New(lease) => Some((lease.fence, 1)),
+                // Another import made it at this moment.
+                _ => None,
+            },
+            Some(there) => {
+                let events = self.is_same(run, &there).await?;
+                if !there.is_unfinished() && events >= run.events.len() {
+                    return Ok(None);
                 }
-                (self.to.lease(run_id).await?.fence, there)
-            }
-            Created::Same | Created::Conflict if self.has_origin(run).await? => return Ok(false),
-            Created::Same | Created::Conflict | Created::KeyTaken(_) | Created::LineFull(_) => {
-                return Err(other_run(run).into());
+                Some((self.to.lease(run_id).await?.fence, events))
             }
         };
-        let last = run.events.len().saturating_sub(1);
-        let mut waiting = Vec::new();
-        for (seq, event) in run.events.iter().enumerate().skip(next) {
-            let number = u64::try_from(seq).unwrap_or(u64::MAX);
-            let mut entry = Append::new(run_id.clone(), fence, number, event.clone());
-            if seq == last {
-                (entry.release, entry.status_record) = (true, Some(self.record(run)));
-                entry.texts.clone_from(&run.texts);
-            }
-            waiting.push(self.to.append(entry));
-            if waiting.len() == IN_FLIGHT || seq == last {
-                for appended in waiting.drain(..) {
-                    appended.await?;
-                }
-            }
-        }
-        if has_one {
-            self.to.release(run_id, fence).await?;
-        }
-        Ok(true)
+        let (fence, next) = there.ok_or_else(|| other_run(run))?;
+        let written = UnfinishedRun { run_id: run_id.clone(), fence, record: run.record() };
+        written.write(&*self.to, &run.events, next, &run.texts).await?;
+        Ok(Some(written))
     }
 
-    /// The run as it is made in the store. Until its last event is there, it is a run that a signal stopped: nobody claims
-    /// it.
+    /// The run as it is made in the store. Nobody can drive it before it is finished.
     fn made(&self, run: &FileRun) -> NewRun {
         let header = &run.state.header;
         let described = DescribedRun::of(&run.program, header);
-        let began = StatusRecord::new(Status::Cancelled, header.at_ms);
-        let record = if run.events.len() == 1 { self.record(run) } else { began };
         let new = NewRun {
             run_id: run.head.run_id.clone(),
             loop_name: header.loop_name.clone(),
@@ -193,18 +209,32 @@ impl Import {
             event: run.events.first().cloned().unwrap_or_default(),
             texts: run.texts.clone(),
             scheduled: None,
-            status_record: Some(record),
+            status_record: Some(run.unfinished()),
             search_text: Some(described.search_text),
             title: Some(described.title),
             audit: None,
             line: None,
         };
-        if self.continues { new } else { new.to_imported() }
+        match (run.is_copy, run.hides) {
+            (false, _) => new,
+            (true, false) => new.to_imported(),
+            (true, true) => new.to_imported_with_hidden(),
+        }
+    }
+}
+
+impl FileRun {
+    fn unfinished(&self) -> StatusRecord {
+        StatusRecord::unfinished(self.state.header.at_ms)
     }
 
-    fn record(&self, run: &FileRun) -> StatusRecord {
-        let record = status_record(&run.program, &run.state);
-        if self.continues { record } else { record.to_read_only_copy() }
+    fn record(&self) -> StatusRecord {
+        let record = status_record(&self.program, &self.state);
+        if self.is_copy { record.to_read_only_copy() } else { record }
+    }
+
+    fn fault(&self, why: String) -> ImportFault {
+        ImportFault::File(RunFileFault { line: self.line, why })
     }
 }
 
@@ -225,10 +255,13 @@ fn other_run(run: &FileRun) -> RunFileFault {
 
 impl<R: BufRead> RunReader<R> {
     /// Reads the head of a file.
-    fn new(from: R, project: Option<Source>) -> Result<Self, RunFileFault> {
+    fn new(from: R, import: &Import) -> Result<Self, RunFileFault> {
         let mut lines = RunLineReader::new(from);
+        let (project, continues) = (import.project.clone(), import.continues);
         match lines.next_line()? {
-            Some(RunLine::Runs(head)) if head.format == FORMAT => Ok(Self { lines, project, runs: 0 }),
+            Some(RunLine::Runs(FileHead { format: FORMAT, redacted, .. })) => {
+                Ok(Self { lines, project, runs: 0, redacted, continues, root: None })
+            }
             Some(RunLine::Runs(head)) => Err(lines.fault(format!(
                 "its format is {}, and this loopctl reads {FORMAT}: take loopctl {} or later",
                 head.format, head.loopctl
@@ -287,7 +320,40 @@ impl<R: BufRead> RunReader<R> {
         if state.header.run_id != head.run_id {
             return Err(fault(format!("its events are those of run {}", state.header.run_id)));
         }
-        Ok(Some(FileRun { head, line, events, texts, program, state }))
+        let is_hidden = |text: &str| text.contains(HIDDEN);
+        // Files of earlier versions do not say it of each run.
+        let found = || events.iter().any(|event| is_hidden(event)) || texts.iter().any(|text| is_hidden(text));
+        let hides = head.hidden || self.redacted && found();
+        let is_copy = self.is_copy(&head, &state, hides).map_err(fault)?;
+        Ok(Some(FileRun { head, line, events, texts, program, state, hides, is_copy }))
+    }
+
+    /// Whether a run becomes a copy that nobody continues.
+    ///
+    /// # Errors
+    /// When it would continue with a hidden value, or is not one of those that the run before it called.
+    fn is_copy(&mut self, head: &RunHeadLine, state: &State, hides: bool) -> Result<bool, String> {
+        let run_id = &head.run_id;
+        let below = |root: &&FileRoot| run_id.strip_prefix(root.run_id.as_str()).is_some_and(|id| id.starts_with('.'));
+        let (continues, is_copy) = match (&head.called_by, self.root.as_ref().filter(below)) {
+            (None, _) => {
+                let continues = self.continues && !matches!(state.phase, Phase::Ended(_));
+                let is_copy = !self.continues || hides;
+                self.root = Some(FileRoot { run_id: run_id.clone(), continues, is_copy });
+                (continues, is_copy)
+            }
+            (Some(_), Some(root)) => (root.continues, root.is_copy || hides),
+            (Some(caller), None) => {
+                return Err(format!("run {run_id} was called by run {caller}, which does not come before it"));
+            }
+        };
+        if continues && hides {
+            return Err(format!(
+                "run {run_id} has values that are hidden, and would go on with `{HIDDEN}` in their place: continue it from a \
+                 file with its secrets"
+            ));
+        }
+        Ok(is_copy)
     }
 
     fn counted(&self, bytes: usize, more: usize) -> Result<usize, RunFileFault> {
@@ -299,15 +365,11 @@ impl<R: BufRead> RunReader<R> {
     }
 
     fn check_head(&self, head: &RunHeadLine) -> Result<(), RunFileFault> {
-        let is_plain = |id: &str| {
-            (1..=MAX_ID_CHARS).contains(&id.chars().count()) && !id.chars().any(|c| c.is_control() || c.is_whitespace())
-        };
-        if ![Some(&head.run_id), head.called_by.as_ref(), head.org.as_ref()]
-            .into_iter()
-            .flatten()
-            .all(|id| is_plain(id))
-        {
-            return Err(self.lines.fault("it has an id that no run has"));
+        for id in [Some(&head.run_id), head.called_by.as_ref(), head.org.as_ref()].into_iter().flatten() {
+            let is_long = || (id.chars().count() > MAX_ID_CHARS).then_some("it is too long");
+            if let Some(why) = unreadable(id).or_else(is_long) {
+                return Err(self.lines.fault(format!("it has an id that no run has: {why}")));
+            }
         }
         if head.events == 0 {
             return Err(self.lines.fault("the run has no events"));

@@ -74,6 +74,7 @@ mod tests_outage;
 mod texts;
 mod tls;
 pub mod tool;
+mod unfinished_run;
 pub mod verified_fold;
 mod webhook_secrets;
 mod world;

@@ -2,7 +2,9 @@
 
 use super::fault::Fault;
 use super::start::Start;
+use crate::journal::RunSummary;
 use loopctl_engine::event::{Event, EventKind};
+use loopctl_lang::policy::redact::HIDDEN;
 use loopctl_lang::program::Program;
 
 /// How to start a run with the input, the session, the time limit and the earlier run of a run. `recorded` is the
@@ -28,6 +30,22 @@ pub fn start(run_id: &str, events: &[Event], recorded: Option<&Program>) -> Resu
         rerun_of: Some(run_id.to_owned()),
         ..Start::default()
     })
+}
+
+/// Whether a new run may begin with what a run was given, or did.
+///
+/// # Errors
+/// When values of it are hidden here, or it is not whole.
+pub fn may_begin_with(run: &RunSummary) -> Result<(), Fault> {
+    run.is_whole().map_err(Fault::Store)?;
+    if run.has_hidden_values() {
+        return Err(Fault::Refused(format!(
+            "run {} came in a file in which values of it are hidden, and a new run would go on with `{HIDDEN}` in their place: \
+             import a file with its secrets into another store",
+            run.run_id
+        )));
+    }
+    Ok(())
 }
 
 /// The model of a run that a script played, when none was named.

@@ -64,10 +64,18 @@ pub struct RunHeadLine {
     pub org: Option<String>,
     /// What two starts must have in common to be the same.
     pub identity: String,
+    /// Whether values of it are hidden in the file: it is then shown, and is no run that somebody continues.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hidden: bool,
     /// The number of its texts.
     pub texts: u64,
     /// The number of its events.
     pub events: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// The end of a file.

@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use loopctl_lang::policy::characters::deceives;
+
 /// Crockford's signs: no letter looks like a digit.
 const SIGNS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// The most characters of the loop's name.
@@ -51,6 +53,31 @@ pub(super) fn new(loop_name: &str, wall_ms: i64, taken: u32) -> String {
 /// The id of a run whose start named a key: the loop's name, and what is computed from the key.
 pub fn of_key(loop_name: &str, key: &str) -> String {
     format!("{}-{key}", slug(loop_name))
+}
+
+/// The most characters of an id that is given at a start.
+const MOST_CHARS: usize = 512;
+
+/// Why a run can't have an id that was given: logs, file names and terminals would show another one.
+pub(super) fn wrong_id(id: &str) -> Option<String> {
+    let what = if id.chars().count() > MOST_CHARS {
+        format!("it has more than {MOST_CHARS} characters")
+    } else {
+        unreadable(id)?.to_owned()
+    };
+    Some(format!("{id:?} can't be the id of a run: {what}; take letters, digits, `-`, `_` and `.`"))
+}
+
+/// Why an id can't be read for sure; none for one that can.
+pub(super) fn unreadable(id: &str) -> Option<&'static str> {
+    let is_wrong = |c: char| c.is_control() || deceives(c);
+    if id.trim().is_empty() {
+        Some("it is empty")
+    } else if id.contains(is_wrong) {
+        Some("it has a control character, or one that is not seen")
+    } else {
+        None
+    }
 }
 
 /// The last `signs` signs of a number.

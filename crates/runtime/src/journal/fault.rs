@@ -70,6 +70,11 @@ pub enum StoreError {
         "run {0} is the copy of a run that came in a file: nobody continues it here; continue it where it comes from, or import its file into another store so that it is continued there"
     )]
     Imported(String),
+    /// An import or a copy was cut off in the run.
+    #[error(
+        "run {0} is not whole here: its import, or the copy of its store, has not finished; repeat that, and it goes on where it was"
+    )]
+    Unfinished(String),
     /// There is no such run.
     #[error("there is no run {0}")]
     NoSuchRun(String),
@@ -109,7 +114,7 @@ impl StoreError {
             Self::Unreachable(_) | Self::Away { .. } => "store_unreachable",
             Self::WentBack(_) => "store_went_back",
             Self::TokenUsed(_) => "token_used",
-            Self::ReadOnlyCopy(_) | Self::Imported(_) => "read_only_copy",
+            Self::ReadOnlyCopy(_) | Self::Imported(_) | Self::Unfinished(_) => "read_only_copy",
             Self::NoSuchRun(_) => "no_such_run",
             Self::Other(_) => "store_failed",
         }

@@ -508,6 +508,15 @@ impl Journal for MemoryJournal {
         })
     }
 
+    fn finish_copy(&self, run_id: &str, fence: u64, record: StatusRecord) -> Ticket<()> {
+        Ticket::ready(self.run(run_id).and_then(|run| {
+            let mut data = run.held(fence)?;
+            data.callback_at_ms = record.is_to_be_posted().then(|| self.after(CALLBACK_LEASE));
+            (data.status_record, data.driven) = (record, false);
+            Ok(())
+        }))
+    }
+
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {
         let scheduled = || self.schedules().of(run_id);
         Ticket::ready(self.run(run_id).map(|run| RunExtras { scheduled: scheduled(), ..run.extras() }))

@@ -9,6 +9,7 @@ pub mod audit;
 mod column_words;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+pub mod copied_table;
 pub mod decision_queue;
 pub mod failpoint;
 pub mod fault;
@@ -47,6 +48,7 @@ pub use answer_token::AnswerToken;
 pub use append::Append;
 pub use append::Ticket;
 pub use audit::{AuditAction, AuditEntry, AuditFilter, AuditLine, LoopSwitch};
+pub use copied_table::{CopiedRow, CopiedTable};
 pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreError;
 pub use line::{LineRule, MOST_AHEAD, NewRunLine, PlaceInLine, RunAhead};
@@ -214,6 +216,25 @@ pub trait Journal: Send + Sync {
     /// Completes the row of a run that an older version wrote. Ignored when nothing is missing in it, when the run is not in
     /// the status of the record any more, and when there is none.
     fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()>;
+
+    /// The last step of writing a run that comes from elsewhere: it gets its record, and its lease is released. Until then it has
+    /// the record [`StatusRecord::unfinished`]. A store that takes no such runs refuses.
+    fn finish_copy(&self, run_id: &str, fence: u64, record: StatusRecord) -> Ticket<()> {
+        let (_, _) = (fence, record);
+        Ticket::ready(Err(StoreError::Other(format!("it takes no copies, and run {run_id} is one"))))
+    }
+
+    /// Rows that a copy of the store needs beside its runs and the audit: those after a row, in the order of the table, at most
+    /// [`copied_table::PAGE_ROWS`].
+    fn rows(&self, table: &'static CopiedTable, _after: Option<CopiedRow>) -> Ticket<Vec<CopiedRow>> {
+        Ticket::ready(Err(StoreError::Other(format!("it gives no rows of {}", table.name))))
+    }
+
+    /// Puts rows into a table; returns how many were not there. A row that is there stays as it is, but for
+    /// [`CopiedTable::raised`].
+    fn put_rows(&self, table: &'static CopiedTable, _rows: Vec<CopiedRow>) -> Ticket<u64> {
+        Ticket::ready(Err(StoreError::Other(format!("it takes no rows of {}", table.name))))
+    }
 
     /// What a copy of a run needs besides its events, its texts and its summary.
     fn extras(&self, run_id: &str) -> Ticket<RunExtras>;

@@ -11,6 +11,7 @@ mod audit;
 mod batch;
 mod columns;
 mod connection;
+mod copied_rows;
 mod database;
 mod database_errors;
 mod decisions;
@@ -54,11 +55,11 @@ use super::lease_clock::Clock;
 use super::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
 use super::store_name::StoreKind;
 use super::{
-    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
-    EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
-    PlaceInLine, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts,
-    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket,
-    WaitMoments, Worker, failpoint,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, CopiedRow, CopiedTable,
+    Created, EventPut, EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun,
+    OutsideEvent, PlaceInLine, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion,
+    RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StatusRecord,
+    StoreError, Ticket, WaitMoments, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -436,6 +437,19 @@ impl Journal for PostgresJournal {
     fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()> {
         let run_id = run_id.to_owned();
         self.ask(move |database| async move { database.complete_row(run_id, row).await })
+    }
+
+    fn finish_copy(&self, run_id: &str, fence: u64, record: StatusRecord) -> Ticket<()> {
+        let run_id = run_id.to_owned();
+        self.ask(move |database| async move { database.finish_copy(run_id, fence, record).await })
+    }
+
+    fn rows(&self, table: &'static CopiedTable, after: Option<CopiedRow>) -> Ticket<Vec<CopiedRow>> {
+        self.ask(move |database| async move { database.rows(table, after).await })
+    }
+
+    fn put_rows(&self, table: &'static CopiedTable, rows: Vec<CopiedRow>) -> Ticket<u64> {
+        self.ask(move |database| async move { database.put_rows(table, rows).await })
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {

@@ -10,6 +10,7 @@ mod audit;
 mod backup;
 mod callbacks;
 mod columns;
+mod copied_rows;
 mod database_errors;
 mod decisions;
 mod drivers;
@@ -45,6 +46,7 @@ use serde_json::Value;
 use self::answer_tokens::{NotePostedPause, PutAnswerTokens};
 use self::audit::{NoteAudit, SwitchLoop};
 use self::callbacks::{ClaimCallbacks, NoteCallback};
+use self::copied_rows::{FinishCopy, PutRows};
 use self::decisions::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
 use self::leases::Leases;
@@ -63,11 +65,11 @@ use super::lease_clock::Clock;
 use super::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
 use super::store_name::{StoreKind, StoreName};
 use super::{
-    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
-    EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun, OutsideEvent,
-    PlaceInLine, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion, RunCounts,
-    RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StoreError, Ticket,
-    WaitMoments, Worker, failpoint,
+    AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, CopiedRow, CopiedTable,
+    Created, EventPut, EventWaiter, Journal, KeptEvent, KeptQuery, Lease, LoopSwitch, MeasuredRun, ModelWait, NewRun,
+    OutsideEvent, PlaceInLine, PruneQuery, QueueQuery, QueueShare, QueuedDecision, QueuedRuns, Queueing, RowCompletion,
+    RunCounts, RunExtras, RunFilter, RunHead, RunSummary, ScheduleRuns, ServedSchedules, SettledDecision, StatusRecord,
+    StoreError, Ticket, WaitMoments, Worker, failpoint,
 };
 use loopctl_engine::blob::Blob;
 
@@ -427,6 +429,21 @@ impl Journal for SqliteJournal {
 
     fn complete_row(&self, run_id: &str, row: RowCompletion) -> Ticket<()> {
         self.write(CompleteRow { run_id: run_id.to_owned(), row })
+    }
+
+    fn finish_copy(&self, run_id: &str, fence: u64, record: StatusRecord) -> Ticket<()> {
+        self.write(FinishCopy { run_id: run_id.to_owned(), fence, record })
+    }
+
+    fn rows(&self, table: &'static CopiedTable, after: Option<CopiedRow>) -> Ticket<Vec<CopiedRow>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        self.slow.ask(None, move |connection| copied_rows::page(connection, table, after.as_ref()))
+    }
+
+    fn put_rows(&self, table: &'static CopiedTable, rows: Vec<CopiedRow>) -> Ticket<u64> {
+        self.write(PutRows { table, rows })
     }
 
     fn extras(&self, run_id: &str) -> Ticket<RunExtras> {

@@ -287,7 +287,7 @@ impl WriteRequest for Append {
 }
 
 /// Writes the record of a run after events were added to it.
-fn update_record(
+pub(super) fn update_record(
     transaction: &mut Transaction<'_>,
     record: &StatusRecord,
     run_and_events: (i64, i64),
@@ -309,7 +309,7 @@ fn update_record(
 }
 
 /// Releases a lease, unless it is not the current one.
-fn release(transaction: &mut Transaction<'_>, run_id: &str, fence: u64) -> Result<(), RequestError> {
+pub(super) fn release(transaction: &mut Transaction<'_>, run_id: &str, fence: u64) -> Result<(), RequestError> {
     let fence = i64::try_from(fence).unwrap_or(i64::MAX);
     let events = transaction.leases.held(run_id).and_then(|held| held.next);
     let failed = transaction
