@@ -84,7 +84,7 @@ impl ModelsCommand {
 
 fn listed(source: &Source, project: &Project) -> Vec<ListedModel> {
     let (tree, _) = syntax::parse(source);
-    let of = |(name, model): (&String, &Model)| {
+    let of = |name: &String, model: &Model| {
         let lacks = [("price", model.price.is_none()), ("context_tokens", model.context_tokens.is_none())];
         ListedModel {
             is_default: project.model.as_ref() == Some(name),
@@ -97,7 +97,7 @@ fn listed(source: &Source, project: &Project) -> Vec<ListedModel> {
             name: name.clone(),
         }
     };
-    project.models.iter().map(of).collect()
+    project.models.iter().map(|(name, model)| of(name, model)).collect()
 }
 
 fn price_at(tree: &Tree, name: &str) -> Option<String> {

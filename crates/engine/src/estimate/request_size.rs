@@ -211,7 +211,7 @@ pub(super) fn of_iteration(program: &LoopProgram, opening: Option<u64>, growth: 
     let kept = kept.map_or(u64::MAX, |most| (u64::from(most) / 2).saturating_add(2));
     let grown = growth.saturating_mul(before.min(kept));
     let stand_in = if before > 0 { STAND_IN.min(grown) } else { 0 };
-    // What the last call is told.
+    // The frame of the notice of the last call.
     Some(opening?.saturating_add(grown).saturating_add(stand_in).saturating_add(FRAME))
 }
 

@@ -72,7 +72,7 @@ pub enum StoreError {
     Imported(String),
     /// An import or a copy was cut off in the run.
     #[error(
-        "run {0} is not whole here: its import, or the copy of its store, has not finished; repeat that, and it goes on where it was"
+        "run {0} is not whole here: its import, or the copy of its store, has not finished; repeat that, and it continues where it was"
     )]
     Unfinished(String),
     /// There is no such run.

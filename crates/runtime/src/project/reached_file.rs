@@ -102,7 +102,7 @@ impl ReachedFile {
         Ok(file)
     }
 
-    /// Its bytes, at most so many.
+    /// Its bytes, of which there are at most `most`.
     ///
     /// # Errors
     /// Why it was not read.
