@@ -351,7 +351,7 @@ fn what_the_server_answered_to_a_step_below_is_in_the_trace_of_the_caller() {
 #[test]
 fn failed_items_of_a_run_below_run_again_when_the_run_above_is_retried() {
     let failed = std::sync::atomic::AtomicBool::new(false);
-    let server = Server::with(move |_, request| {
+    let server = Server::reading(move |_, request| {
         let fails = request.json()["id"] == 8 && !failed.swap(true, std::sync::atomic::Ordering::SeqCst);
         Answer::json("{\"done\": true}").status(if fails { 400 } else { 200 })
     });
