@@ -392,7 +392,7 @@ fn the_secret_of_a_target_is_required_at_the_start_and_a_script_that_plays_notif
     std::fs::remove_file(place.path().join("hook.txt")).unwrap();
     let checked = place.call(&["check", "--env", "loop.json"]);
     assert_eq!(checked.code, 1, "{checked:#?}");
-    assert!(checked.stdout.contains("L133") && checked.stdout.contains("the question to ops needs it"), "{checked:#?}");
+    assert!(checked.stderr.contains("L133") && checked.stderr.contains("the question to ops needs it"), "{checked:#?}");
     let refused = run(&place);
     assert_eq!(refused.code, 2, "{refused:#?}");
     assert!(
