@@ -102,12 +102,17 @@ fn a_path_into_the_answer_of_a_model_reads_the_json_in_its_fence() {
         ("Here it is:\n\n```\n{\"grade\":\n 2}\n```\nIs that all?", json!(2)),
         ("{\"grade\": 2}", json!(2)),
         ("It is 2.", Value::Null),
-        ("```json\n{\"grade\": 2}\n```\nor\n```json\n{\"grade\": 3}\n```", Value::Null),
         ("```sh\n{\"grade\": 2}\n```", Value::Null),
     ] {
         let (_server, place) = asking(text, "stop", json!({ "grade": "@a.grade", "all": "@a", "text": "{{a}}" }));
         assert_eq!(answer(&place), json!({ "grade": grade, "all": text, "text": text }), "{text}");
     }
+    // Which of the two is meant, nobody says.
+    let two = "```json\n{\"grade\": 2}\n```\nor\n```json\n{\"grade\": 3}\n```";
+    let (_server, place) = asking(two, "stop", json!("@a.grade"));
+    assert!(why(&place).contains("it has several fences with JSON"), "{}", why(&place));
+    let (_server, place) = asking(two, "stop", json!({ "all": "@a" }));
+    assert_eq!(answer(&place), json!({ "all": two }));
 }
 
 #[test]
@@ -176,10 +181,11 @@ fn blocks_read_the_json_of_a_text_and_that_in_its_fence() {
         ("[]", "none"),
         ("```json\n[]\n```", "none"),
         ("no list", "none"),
-        ("```json\n[]\n```\n```json\n[]\n```", "none"),
     ] {
         assert_eq!(of(text, each), ids, "{text}");
     }
+    let (_server, place) = answer_after("```json\n[]\n```\n```json\n[]\n```", &json!([]), &[], json!(each));
+    assert!(why(&place).contains("it has several fences with JSON"), "{}", why(&place));
     assert_eq!(of("{\"b\": 1, \"c\": 2}", "{{#each a}}{{@key}}={{this}};{{/each}}"), "b=1;c=2;");
 }
 
@@ -237,7 +243,7 @@ fn a_key_that_stands_twice_in_the_json_of_a_text_is_no_value() {
             "parameters": { "type": "object", "properties": { "v": {} }, "required": ["v"] } });
         let step = json!({ "type": "other", "properties": { "v": name } });
         let (_server, place) = answer_after(text, &json!([other]), std::slice::from_ref(&step), json!("@other"));
-        assert!(why(&place).contains("whose JSON has the key `fee` twice in one object"), "{text}: {}", why(&place));
+        assert!(why(&place).contains("it has the key `fee` twice in one object"), "{text}: {}", why(&place));
         let each = json!({ "type": "loop", "properties": { "mode": "foreach", "items_path": "@a", "item_variable_name": "x",
             "actions_to_execute": [step] } });
         let (_server, place) = answer_after(text, &json!([other]), &[each], Value::Null);
