@@ -198,7 +198,7 @@ fn a_reminded_form_an_outage_and_an_event_are_decided_alike_after_a_crash() {
             file(
                 "form.json",
                 json!([{"name": "expires", "decisions": [{"at": "f", "expires": true}],
-            "expect": {"status": "failed", "pauses": ["f"], "steps": {"f": {"error": {"code": "form_expired"}}}}}]),
+            "expect": {"status": "failed", "pauses": [{"for": "f"}], "steps": {"f": {"error": {"code": "form_expired"}}}}}]),
             ),
         ),
         ("event.json", workflow("event", event)),

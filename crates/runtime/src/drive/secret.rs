@@ -546,6 +546,7 @@ fn from_environment(name: &str) -> Result<String, String> {
 
 fn from_file(path: &Path) -> Result<String, String> {
     let mut text = guarded_read::text(path, MAX_FILE).map_err(|unread| match unread {
+        ReadError::Failed(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist".to_owned(),
         ReadError::Failed(error) => format!("can't be read: {}", error.kind()),
         ReadError::Folder | ReadError::Irregular => "is not a regular file".to_owned(),
         ReadError::TooLong => format!("is longer than {MAX_FILE} bytes"),
