@@ -150,8 +150,9 @@ impl NextCommands {
     pub fn again(&self, result: &RunResult) -> Vec<(String, String)> {
         let mut ways = Vec::new();
         match (result.status, result.termination) {
-            (Status::Failed, Some(Termination::ModelError | Termination::SpendingLimit))
-                if result.error.as_ref().is_some_and(|error| error.retryable) =>
+            (Status::Failed, Some(reason @ (Termination::ModelError | Termination::SpendingLimit)))
+                if reason == Termination::SpendingLimit
+                    || result.error.as_ref().is_some_and(|error| error.retryable) =>
             {
                 ways.push(("retry".to_owned(), self.command("retry", "")));
             }

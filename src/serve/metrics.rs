@@ -379,7 +379,9 @@ impl Metrics {
         }
         for limit in store.limits.iter().take(MOST_LIMITS) {
             let labels = vec![("of", limit.of.clone()), ("every", limit.every.clone())];
-            self.limits.get_or_create(&labels).set(limit.used);
+            // Of two limits that are in other words the same, the fuller one counts.
+            let gauge = self.limits.get_or_create(&labels);
+            gauge.set(gauge.get().max(limit.used));
         }
     }
 }

@@ -26,10 +26,14 @@ pub(super) fn may_continue(state: &LoopState, ending: &Ending) -> bool {
     is_outage(ending) || limit_of(ending).is_some() || state.cancelled_in.is_some()
 }
 
-/// Whether a retry may succeed: the model failed for a reason outside of the run.
+/// Whether a retry may succeed: the model failed for a reason outside of the run, or a spending limit left no room, which can be
+/// raised whether or not there will be room in it by itself.
 pub fn is_outage(ending: &Ending) -> bool {
-    let retryable = ending.error.as_ref().is_some_and(|error| error.retryable);
-    matches!(ending.termination, Termination::ModelError | Termination::SpendingLimit) && retryable
+    match ending.termination {
+        Termination::ModelError => ending.error.as_ref().is_some_and(|error| error.retryable),
+        Termination::SpendingLimit => true,
+        _ => false,
+    }
 }
 
 /// The limit that ended a run and can be raised.

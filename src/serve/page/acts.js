@@ -107,6 +107,6 @@ function retry(run, done) {
 export function acts(run, { status, result }, done) {
   const isOver = ["completed", "failed", "cancelled"].includes(status);
   if (!isOver) return button("Cancel", "small bad", () => cancel(run, done));
-  const isRetryable = status === "failed" && ((result.termination === "model_error" || result.termination === "spending_limit") && result.error?.retryable || STEPS_FAILED.includes(result.termination));
+  const isRetryable = status === "failed" && (result.termination === "model_error" && result.error?.retryable || result.termination === "spending_limit" || STEPS_FAILED.includes(result.termination));
   return [isRetryable ? button("Retry", "small", () => retry(run, done)) : [], button("Run again", "small", () => rerun(run))];
 }

@@ -167,13 +167,102 @@ fn a_warning_is_given_once_when_the_share_is_spent() {
 }
 
 #[test]
-fn a_request_that_may_spend_more_than_the_whole_limit_fails_for_good() {
+fn a_request_that_may_spend_more_than_the_whole_limit_fails_until_the_limit_is_raised() {
     let place = place(json!([{ "every": "month", "tokens": 90, "on_limit": "wait" }]));
     let failed = start(&place, "first").json();
     let error = &failed["error"];
     assert_eq!((&failed["termination"], &error["retryable"]), (&json!("spending_limit"), &json!(false)), "{failed}");
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("is less than this one call may spend") && message.contains("`max_tokens`"), "{message}");
+    assert_eq!(again(&place, "retry", "first").json()["termination"], "spending_limit", "nothing has changed");
+    limited(&place, json!([{ "every": "month", "tokens": 9_000 }]));
+    assert_eq!(again(&place, "retry", "first").json()["status"], "completed");
+}
+
+#[test]
+fn a_clock_that_was_ahead_once_leaves_the_days_after_it_as_they_are() {
+    let place = place(json!([{ "every": "day", "tokens": 1_100 }]));
+    let run = |run_id: &str, day: u128| {
+        place.file("clock", (noon_ms() + day * DAY_MS).to_string());
+        start(&place, run_id).json()["status"].clone()
+    };
+    assert_eq!(["ahead", "today"].map(|run_id| run(run_id, if run_id == "ahead" { 400 } else { 0 })), ["completed"; 2]);
+    assert_eq!((run("over", 0), run("tomorrow", 1)), (json!("failed"), json!("completed")));
+    let report = call(&place, &["stats", "--output", "json", "--journals", "1"]).json();
+    assert_eq!(report["limits"][0]["tokens"], 600, "{report}");
+}
+
+/// A reply of a server that used 300 tokens.
+fn answered() -> Answer {
+    let message = json!({ "role": "assistant", "content": complete(json!("done")).to_string() });
+    let usage = json!({ "prompt_tokens": 200, "completion_tokens": 100 });
+    Answer::json(&json!({ "choices": [{ "message": message, "finish_reason": "stop" }], "usage": usage }))
+}
+
+/// A loop that asks these models, which retries at once.
+fn asking(models: &Value, limits: &Value, fallbacks: &[&str], attempts: u32) -> Place {
+    let place = Place::new();
+    let retry = json!({ "attempts": attempts, "base_ms": 1, "max_ms": 1 });
+    place.looped(
+        &json!({ "model": "main", "max_tokens": 400, "tools": [], "fallback_models": fallbacks, "retry": retry }),
+    );
+    place.json("loopctl.json", &json!({ "models": models, "limits": limits }));
+    place
+}
+
+#[test]
+fn a_request_of_which_nobody_knows_what_it_used_counts_with_all_that_was_reserved() {
+    let event = |text: &str| json!({ "choices": [{ "delta": { "content": text } }] }).to_string();
+    let broken = Answer::events([event("{\"thought\""), event(": \"t")]).cut();
+    let answers = vec![answered().status(503), answered(), Answer::closed(), answered().cut(), broken, answered()];
+    let model = Server::new(answers);
+    let main = json!({ "provider": "openai", "base_url": model.url(), "api_key": "env:PATH" });
+    let place = asking(&json!({ "main": main }), &json!([{ "every": { "hours": 8784 }, "tokens": 100_000 }]), &[], 5);
+    let run = |run_id: &str| place.call(&["run", "loop.json", "--run-id", run_id, "--output", "json"]);
+    assert_eq!(run("refused").json()["status"], "completed");
+    let held = || (accounts(&place)[0].1, accounts(&place)[0].2);
+    assert_eq!(held(), (300, 0), "a refusal is not paid for");
+    let ran = run("left");
+    assert_eq!((&ran.json()["status"], model.requests().len()), (&json!("completed"), 6), "{ran:#?}");
+    let (settled, reserved) = held();
+    let left = settled - 600;
+    assert!(reserved == 0 && left % 3 == 0 && (401..2_000).contains(&(left / 3)), "{settled} {reserved}");
+}
+
+#[test]
+fn a_model_at_its_limit_leaves_the_request_to_the_next_one_and_an_outage_stays_one() {
+    let second = json!({ "provider": "script", "script": "second.json" });
+    let limit =
+        |model: &str, tokens: u64| json!([{ "model": model, "every": "day", "tokens": tokens, "on_limit": "wait" }]);
+    let model = Server::new(vec![]);
+    let main = json!({ "provider": "openai", "base_url": model.url(), "api_key": "env:PATH" });
+    let models = json!({ "main": main, "second": second });
+    let place = asking(&models, &limit("main", 1), &["second"], 1);
+    place.json("second.json", &json!({ "replies": [used(&complete(json!("done")), 300)] }));
+    let run = |run_id: &str| place.call(&["run", "loop.json", "--run-id", run_id, "--output", "json"]);
+    let done = run("moved");
+    assert_eq!((&done.json()["status"], model.requests().len()), (&json!("completed"), 0), "{done:#?}");
+    let text = place.call(&["trace", "moved"]).stdout;
+    assert!(text.contains("the spending limit of 1 tokens a day for the model `main`"), "{text}");
+    // Nobody knows when the main model is back, and that it is away is not a matter of limits.
+    place.json("loopctl.json", &json!({ "models": models, "limits": limit("second", 1) }));
+    let failed = run("away").json();
+    let error = &failed["error"];
+    assert_eq!((&failed["termination"], &error["retryable"]), (&json!("model_error"), &json!(true)), "{failed}");
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains("http 500") && message.contains("; after that, the spending limit of 1 tokens"),
+        "{message}"
+    );
+    let both = json!([{ "per": "model", "every": "day", "tokens": 1 }]);
+    place.json("loopctl.json", &json!({ "models": models, "limits": both }));
+    let failed = run("neither").json();
+    let message = failed["error"]["message"].as_str().unwrap();
+    assert_eq!(failed["termination"], "spending_limit", "{failed}");
+    assert!(
+        message.contains("the model `second`") && message.contains("; before that, ") && message.contains("`main`"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -271,13 +360,7 @@ fn the_requests_of_llm_actions_count_and_fail_at_a_limit() {
 fn what_a_process_reserved_that_was_killed_is_given_back_when_the_room_is_needed() {
     let gate = Gate::default();
     let held = gate.clone();
-    let model = Server::with(move |_, _| {
-        Answer::json(
-            &json!({ "choices": [{ "message": { "role": "assistant", "content": complete(json!("done")).to_string() },
-            "finish_reason": "stop" }], "usage": { "prompt_tokens": 200, "completion_tokens": 100 } }),
-        )
-        .behind(&held)
-    });
+    let model = Server::with(move |_, _| answered().behind(&held));
     let place = Place::new();
     place.looped(&json!({ "model": "main", "max_tokens": 400 }));
     let main = json!({ "provider": "openai", "base_url": model.url(), "api_key": "env:PATH" });

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::common::complete;
+use crate::common::server::{Answer, Gate, Server};
 use crate::serve::client::{Serving, place, scripted};
 
 const DAY_MS: u128 = 24 * 3_600_000;
@@ -14,7 +15,13 @@ fn a_run_that_waits_for_room_takes_no_slot_and_continues_when_the_day_is_over() 
     let said = json!({ "text": complete(json!("done")).to_string(), "usage": { "input": 290, "output": 10 } });
     let place = place(json!({ "max_tokens": 100 }), &[]);
     let limit = json!({ "every": "day", "tokens": 1_000, "on_limit": "wait" });
-    scripted(&place, &[said], json!({ "limits": [limit] }));
+    // Two that have the same words, and one whose day begins at another time.
+    let (full, empty) = (
+        json!({ "per": "loop", "every": "day", "tokens": 1_500 }),
+        json!({ "loop": "test", "every": "day", "tokens": 99_000 }),
+    );
+    let berlin = json!({ "every": "day", "timezone": "Europe/Berlin", "tokens": 90_000 });
+    scripted(&place, &[said], json!({ "limits": [limit, full, empty, berlin] }));
     // Noon.
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let noon_ms = DAY_MS + DAY_MS / 2 - now_ms % DAY_MS;
@@ -47,10 +54,58 @@ fn a_run_that_waits_for_room_takes_no_slot_and_continues_when_the_day_is_over() 
     let metrics = String::from_utf8(server.get("/metrics").body).unwrap();
     let line = r#"loopctl_limit_used_ratio{of="all runs",every="a day"} 0.6"#;
     assert!(metrics.lines().any(|of| of == line), "{metrics}");
+    for line in [
+        "loopctl_limit_used_ratio{of=\"the loop `test`\",every=\"a day\"} 0.4",
+        "loopctl_limit_used_ratio{of=\"all runs\",every=\"a day of Europe/Berlin\"} 0.00",
+    ] {
+        assert!(metrics.lines().any(|of| of.starts_with(line)), "{line}: {metrics}");
+    }
     place.file("clock", (noon_ms + DAY_MS).to_string());
     for id in &waiting {
         while server.get(&format!("/agents/{id}/status")).json()["status"] != "completed" {
             crate::common::wait_poll_interval();
         }
     }
+}
+
+#[test]
+fn a_cancelled_request_counts_and_a_tenant_reads_nothing_of_what_others_spent() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let model = Server::with(move |_, _| Answer::openai(&complete(json!("done")).to_string()).behind(&held));
+    let place = place(json!({ "model": "main", "max_tokens": 1_000 }), &[]);
+    let token = |name: &str| {
+        let made =
+            place.call(&["token", name, "--scope", "run", "--scope", "read", "--scope", "cancel", "--org", name]);
+        let (begin, end) = (made.stderr.find('{').unwrap(), made.stderr.rfind('}').unwrap());
+        let entry: Value = serde_json::from_str(&made.stderr[begin..=end]).unwrap();
+        (format!("Bearer {}", made.stdout.trim()), entry)
+    };
+    let ((acme, of_acme), (beta, of_beta)) = (token("acme"), token("beta"));
+    let main = json!({ "provider": "openai", "base_url": model.url(), "api_key": "env:PATH" });
+    let limits = json!([{ "every": { "hours": 8784 }, "tokens": 2_000 }]);
+    let serve = json!({ "tokens": [of_acme, of_beta] });
+    place.json("loopctl.json", &json!({ "models": { "main": main }, "limits": limits, "serve": serve }));
+    let server = Serving::start(&place, &[]);
+    let body = json!({ "loop": "test" }).to_string();
+    let run = |by: &str, query: &str| {
+        server.send("POST", &format!("/agents/execute{query}"), &[("Authorization", by)], body.as_bytes()).json()
+    };
+    let started = run(&acme, "?async=true");
+    model.wait_for(1);
+    let at = format!("/agents/{}", started["agent_run_id"].as_str().unwrap());
+    assert_eq!(server.send("DELETE", &at, &[("Authorization", &acme)], b"").status, 202);
+    let status =
+        || server.send("GET", &format!("{at}/status"), &[("Authorization", &acme)], b"").json()["status"].clone();
+    while status() != "cancelled" {
+        crate::common::wait_poll_interval();
+    }
+    gate.open();
+    let refused = run(&beta, "");
+    let error = &refused["result"]["error"];
+    assert_eq!(error["code"], "spending_limit", "{refused:#}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("the spending limit in 8784 hours for all runs is reached until 20"), "{message}");
+    assert!(message.contains("Z: this call may spend 1") && !message.contains("spent"), "{message}");
+    assert_eq!(model.requests().len(), 1);
 }

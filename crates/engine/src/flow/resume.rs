@@ -29,7 +29,8 @@ pub(super) fn resumed(program: &FlowProgram, state: &mut FlowState) -> Effects {
                     requested.push(open.address.clone());
                 }
             } else if open.progress.is_under_way() {
-                match after_crash(program, open) {
+                let rule = if rests(open, now_ms) { OnUncertain::Retry } else { after_crash(program, open) };
+                match rule {
                     OnUncertain::Retry => {
                         open.requested_at_ms = Some(now_ms);
                         requested.push(open.address.clone());
@@ -65,6 +66,11 @@ pub(super) fn step_left(state: &mut FlowState, at: &StepAddress) {
 fn hold(open: &mut OpenStep) {
     open.progress = Progress::Held;
     open.requested_at_ms = None;
+}
+
+/// Whether the last attempt of a step failed and the next one is not due yet: nothing of it is under way.
+fn rests(open: &OpenStep, now_ms: i64) -> bool {
+    open.attempts.last().is_some_and(|last| !last.lost && last.at_ms.saturating_add_unsigned(last.delay_ms) > now_ms)
 }
 
 fn after_crash(program: &FlowProgram, open: &OpenStep) -> OnUncertain {

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::address::StepAddress;
 use crate::effect::steps_of;
 use crate::event::{
-    Decided, Decision, Event, EventKind, Moment, StepLeft, StepPaused, StepReturned, Tokens, ToolFault, ToolResult,
+    Decided, Decision, Event, EventKind, Moment, StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault,
+    ToolResult,
 };
 use crate::flow::progress::Current;
 use crate::outcome::Status;
@@ -409,4 +410,26 @@ fn what_a_step_used_before_its_driver_left_it_counts_for_the_run_and_for_its_ite
     assert!(step(&program, &mut state, twice).is_err(), "it is not under way");
     assert_eq!(steps_of(&take(&mut state, EventKind::Resumed)), begun);
     assert_eq!(state.counters.tokens.input, 10);
+}
+
+#[test]
+fn a_step_that_waits_for_its_next_attempt_was_not_called_when_its_driver_died() {
+    let program = program(1, "wait", "stop_on_error");
+    let mut state = State::new(&program);
+    let take = |state: &mut State, wall_ms: i64, kind| {
+        step(&program, state, Event { at: Moment { wall_ms, active_ms: 0 }, kind }).unwrap()
+    };
+    let EventKind::Started(mut start) = started() else { unreachable!() };
+    start.input = json!({ "items": [] });
+    let begun = steps_of(&take(&mut state, 1, EventKind::Started(start)));
+    let (at, error) = (begun[0].to_string(), ToolFault::new("no room".to_owned(), ""));
+    let failed = StepRetried { at, attempt: 1, error, duration_ms: 1, delay_ms: 1_000, lost: false };
+    assert_eq!(steps_of(&take(&mut state, 2, EventKind::StepRetried(Box::new(failed)))), begun);
+    for wall_ms in [3, 1_001] {
+        assert_eq!(steps_of(&take(&mut state, wall_ms, EventKind::Resumed)), begun);
+        assert_eq!(state.status(), Status::Running);
+    }
+    // It was due: nobody knows whether it was called.
+    assert_eq!(steps_of(&take(&mut state, 1_002, EventKind::Resumed)), []);
+    assert_eq!(state.status(), Status::Paused);
 }

@@ -60,8 +60,21 @@ impl AccountName {
         json_text::read(text).ok()
     }
 
-    /// For which time, in words: `a day`, `24 hours`.
+    /// The organisation that has the account for itself.
+    pub fn organisation(&self) -> Option<&String> {
+        self.of.as_ref().filter(|_| self.per == LimitShare::Org).or(self.org.as_ref())
+    }
+
+    /// For which time, in words: `a day`, `24 hours`; with the zone where that is not UTC.
     pub fn time(&self) -> String {
+        let time = self.time_without_zone();
+        match &self.timezone {
+            Some(zone) => format!("{time} of {zone}"),
+            None => time,
+        }
+    }
+
+    fn time_without_zone(&self) -> String {
         match self.every {
             SpendingWindow::Calendar(CalendarWindow::Day) => "a day".to_owned(),
             SpendingWindow::Calendar(CalendarWindow::Month) => "a month".to_owned(),
@@ -73,8 +86,8 @@ impl AccountName {
     /// For which time, behind an amount: `100 tokens a day`, `100 tokens in 24 hours`.
     pub fn per_time(&self) -> String {
         match self.every {
-            SpendingWindow::Calendar(_) => self.time(),
-            SpendingWindow::Rolling(_) => format!("in {}", self.time()),
+            SpendingWindow::Calendar(_) => self.time_without_zone(),
+            SpendingWindow::Rolling(_) => format!("in {}", self.time_without_zone()),
         }
     }
 
@@ -83,7 +96,7 @@ impl AccountName {
         let own = |share: LimitShare| self.of.as_ref().filter(|_| self.per == share);
         let part = |word: &str, name: Option<&String>| name.map(|name| format!("the {word} `{name}`"));
         let parts = [
-            part("organisation", own(LimitShare::Org).or(self.org.as_ref())),
+            part("organisation", self.organisation()),
             part("loop", own(LimitShare::Loop).or(self.loop_name.as_ref())),
             part("model", own(LimitShare::Model).or(self.model.as_ref())),
         ];
@@ -240,10 +253,10 @@ mod tests {
         assert_eq!(one, more);
         assert_eq!(AccountName::read(&one.text()), Some(one.clone()));
         assert_eq!((one.time().as_str(), one.whose().as_str()), ("a day", "the loop `triage` and the model `fast`"));
-        assert_ne!(
-            one,
-            account(json!({ "per": "loop", "every": "day", "tokens": 10, "model": "fast", "timezone": "Europe/Rome" }))
-        );
+        let rome =
+            account(json!({ "per": "loop", "every": "day", "tokens": 10, "model": "fast", "timezone": "Europe/Rome" }));
+        assert_ne!(one, rome);
+        assert_eq!((rome.time().as_str(), rome.per_time().as_str()), ("a day of Europe/Rome", "a day"));
         assert_eq!(account(json!({ "every": { "hours": 24 }, "tokens": 1 })).whose(), "all runs");
         let none = Spending { org: None, ..spending };
         assert_eq!(

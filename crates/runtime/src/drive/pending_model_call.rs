@@ -93,16 +93,18 @@ impl<'a> PendingModelCall<'a> {
             match Box::pin(spending.try_to_reserve(call)).await {
                 Ok(Some(held)) => return Ok(held),
                 Ok(None) => {}
-                Err(none) => {
-                    if let Some(wait) = wait {
-                        *wait.room_at_ms.lock().unwrap_or_else(PoisonError::into_inner) = none.waits_until_ms();
-                    }
-                    return Err(none);
-                }
+                Err(none) => return Err(none),
             }
             let pause = Duration::from_millis(fastrand::u64(wait_ms / 2..=wait_ms));
             Self::rest(wait, Box::pin(clock::sleep(pause)).as_mut()).await;
             wait_ms = wait_ms.saturating_mul(2).min(MAX_WAIT_MS);
+        }
+    }
+
+    /// Keeps when there is room in the spending limit that stopped the call.
+    pub(super) fn wait_for_room(wait: Option<&Self>, room_at_ms: Option<i64>) {
+        if let Some(wait) = wait {
+            *wait.room_at_ms.lock().unwrap_or_else(PoisonError::into_inner) = room_at_ms;
         }
     }
 

@@ -24,7 +24,7 @@ use loopctl_lang::program::spending::{AccountName, CountedTime, Spending};
 const NANOS_OF_A_DOLLAR: i64 = 1_000_000_000;
 /// The most that is counted of one call, whatever its provider and the price say: sums of many calls stay numbers of the store.
 const MOST_TOKENS_OF_A_CALL: i64 = 1_000_000_000_000;
-const MOST_NANOS_OF_A_CALL: i64 = 1_000_000 * NANOS_OF_A_DOLLAR;
+const MOST_NANOS_OF_A_CALL: i64 = 10_000 * NANOS_OF_A_DOLLAR;
 
 /// The numbers of the reservations of this process.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -61,17 +61,20 @@ pub(super) struct CallToReserve<'a> {
     pub max_tokens: u32,
 }
 
-/// What is reserved for a call; dropping it gives it back.
+/// What is reserved for a call. Dropping it gives it back, unless its request was sent: then nobody knows what it used, and the most
+/// counts that it may have used.
 #[derive(Default)]
 pub(super) struct HeldReservations<'g> {
     guard: Option<&'g SpendingGuard<'g>>,
     held: Vec<HeldReservation<'g>>,
+    is_sent: bool,
 }
 
 struct HeldReservation<'g> {
     limit: &'g SpendingLimit,
     account: AccountName,
     id: String,
+    amount: SpentAmount,
 }
 
 /// Why a call is not made.
@@ -79,13 +82,6 @@ pub(super) struct NoRoom {
     pub message: String,
     /// The limit that leaves no room; none where the store did not answer.
     pub limit: Option<ReachedLimit>,
-}
-
-impl NoRoom {
-    /// Until when who is stopped waits, in milliseconds since 1970.
-    pub(super) fn waits_until_ms(&self) -> Option<i64> {
-        self.limit.as_ref().filter(|limit| limit.waits)?.until_ms
-    }
 }
 
 impl<'a> SpendingGuard<'a> {
@@ -122,7 +118,7 @@ impl<'a> SpendingGuard<'a> {
     pub(super) async fn try_to_reserve(&self, call: CallToReserve<'_>) -> Result<Option<HeldReservations<'_>>, NoRoom> {
         let org = self.org().await?;
         let spending = Spending { loop_name: self.run.loop_name, model: &call.model.name, org };
-        let mut held = HeldReservations { guard: Some(self), held: Vec::new() };
+        let mut held = HeldReservations { guard: Some(self), held: Vec::new(), is_sent: false };
         for limit in self.limits.iter().filter(|limit| limit.counts(&spending)) {
             let account = limit.account(&spending);
             let Some(time) = time_of(limit, clock::wall_ms()) else { return Err(no_time(&account)) };
@@ -140,19 +136,40 @@ impl<'a> SpendingGuard<'a> {
                 time,
             };
             match self.journal.reserve(reservation).await.map_err(|fault| self.failed(fault))? {
-                Reserving::Reserved => held.held.push(HeldReservation { limit, account, id }),
+                Reserving::Reserved => held.held.push(HeldReservation { limit, account, id, amount }),
                 // Only what others may spend and have not spent yet is in the way.
                 Reserving::Full(balance) if most.holds(balance.settled.plus(amount)) => return Ok(None),
-                Reserving::Full(balance) => return Err(FullAccount { limit, account, time, amount, balance }.no_room()),
+                Reserving::Full(balance) => {
+                    return Err(self.no_room(FullAccount { limit, account, time, amount, balance }).await);
+                }
             }
         }
         Ok(Some(held))
     }
 
     async fn org(&self) -> Result<Option<&str>, NoRoom> {
-        if !self.limits.iter().any(SpendingLimit::asks_for_org) {
-            return Ok(None);
+        match self.limits.iter().any(SpendingLimit::asks_for_org) {
+            true => self.org_of_run().await,
+            false => Ok(None),
         }
+    }
+
+    /// The run of an organisation is not to show what others have spent: the numbers of an account that is not its own are
+    /// for the log.
+    async fn no_room(&self, full: FullAccount<'_>) -> NoRoom {
+        let is_shared = full.account.organisation().is_none();
+        match self.org_of_run().await {
+            Ok(Some(org)) if is_shared => {
+                let (run_id, known) = (self.run.run_id, full.no_room(true).message);
+                tracing::info!(run_id, org, "a spending limit leaves no room: {known}");
+                full.no_room(false)
+            }
+            Ok(_) => full.no_room(true),
+            Err(fault) => fault,
+        }
+    }
+
+    async fn org_of_run(&self) -> Result<Option<&str>, NoRoom> {
         let found = || async {
             let run = self.journal.find(self.run.run_id).await.map_err(|fault| self.failed(fault))?;
             Ok(run.and_then(|run| run.org))
@@ -214,11 +231,16 @@ impl HeldReservations<'_> {
         self.held.is_empty()
     }
 
-    /// Settles a call with what it used.
+    /// The request is sent from now on: it may be paid for, whatever becomes of the call.
+    pub fn sent(&mut self) {
+        self.is_sent = true;
+    }
+
+    /// Settles a call with what it used; with all that is reserved where nobody knows.
     pub async fn settle(mut self, used: Option<Tokens>, price: Option<Price>) -> Result<(), NoRoom> {
         let Some(guard) = self.guard else { return Ok(()) };
         for held in std::mem::take(&mut self.held) {
-            let used = used.and_then(|used| amount_of(held.limit, used, price)).unwrap_or_default();
+            let used = used.and_then(|used| amount_of(held.limit, used, price)).unwrap_or(held.amount);
             let Some(settlement) = held.settlement(used) else { continue };
             if guard.journal.settle(settlement).await.map_err(|fault| guard.failed(fault))? {
                 held.warn(guard.run.run_id);
@@ -255,8 +277,9 @@ impl Drop for HeldReservations<'_> {
     fn drop(&mut self) {
         let Some(guard) = self.guard else { return };
         for held in &self.held {
+            let used = if self.is_sent { held.amount } else { SpentAmount::default() };
             // Nobody waits for it: what could not be given back is no longer counted when the lease is over.
-            drop(held.settlement(SpentAmount::default()).map(|settlement| guard.journal.settle(settlement)));
+            drop(held.settlement(used).map(|settlement| guard.journal.settle(settlement)));
         }
     }
 }
@@ -271,8 +294,10 @@ struct FullAccount<'a> {
 }
 
 impl FullAccount<'_> {
-    fn no_room(self) -> NoRoom {
+    /// `with_numbers`: whether the amounts of the limit and of what is spent are shown.
+    fn no_room(&self, with_numbers: bool) -> NoRoom {
         let Self { limit, account, time, amount, balance } = self;
+        let amount = *amount;
         let most = most_of_limit(limit);
         let fits = most.holds(amount);
         let (time_words, whose) = (account.per_time(), account.whose());
@@ -285,7 +310,10 @@ impl FullAccount<'_> {
             true => format!("{} tokens", most.tokens.unwrap_or_default()),
             false => dollars(most.usd_nanos.unwrap_or_default()),
         };
-        let limit_words = format!("the spending limit of {limit_words} {time_words} for {whose}");
+        let limit_words = match with_numbers {
+            true => format!("the spending limit of {limit_words} {time_words} for {whose}"),
+            false => format!("the spending limit {time_words} for {whose}"),
+        };
         if !fits {
             let message = format!(
                 "{limit_words} is less than this one call may spend ({}): raise the limit, or lower `max_tokens`",
@@ -298,11 +326,11 @@ impl FullAccount<'_> {
             Some(rolling.now_ms.saturating_add(rolling.stays_ms))
         });
         let until = until_ms.map(|until_ms| format!(" until {}", clock::rfc3339(until_ms))).unwrap_or_default();
-        let message = format!(
-            "{limit_words} is reached{until}: {} are spent, and this call may spend {}",
-            shown(balance.settled),
-            shown(amount)
-        );
+        let spent = match with_numbers {
+            true => format!("{} are spent, and ", shown(balance.settled)),
+            false => String::new(),
+        };
+        let message = format!("{limit_words} is reached{until}: {spent}this call may spend {}", shown(amount));
         let waits = limit.on_limit == OnSpendingLimit::Wait;
         NoRoom { message, limit: Some(ReachedLimit { until_ms, waits }) }
     }

@@ -73,6 +73,26 @@ pub struct RollingParts {
     pub stays_ms: i64,
 }
 
+impl AccountTime {
+    /// Whether what an account holds that counted from this moment counts still. A day or month that is further ahead than the next one
+    /// is of a clock that was wrong.
+    pub(super) fn continues(self, from_ms: i64) -> bool {
+        let is_near = |until_ms: i64| from_ms < until_ms.saturating_mul(2).saturating_sub(self.from_ms);
+        from_ms >= self.from_ms && self.until_ms.is_none_or(is_near)
+    }
+}
+
+impl RollingParts {
+    /// A part that began after this moment is of a clock that was wrong.
+    pub(super) fn last_ms(self) -> i64 {
+        self.now_ms.saturating_add(self.stays_ms)
+    }
+}
+
+/// The most that is settled in an account, and in a part of one: what passes it is cut, as a sum must stay a number of the store.
+pub(super) const MOST_SETTLED: i64 = 4_000_000_000_000_000_000;
+pub(super) const MOST_OF_PART: i64 = 50_000_000_000_000_000;
+
 /// What a call may spend at most, in one account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {

@@ -67,6 +67,8 @@ pub(super) struct AttemptFailure {
     pub(super) transient: bool,
     /// Whether nothing listens at the address of the server.
     pub(super) is_connection_refused: bool,
+    /// How far the request came, and its reply.
+    pub(super) sent: SentPart,
     /// The wait that the server asked for.
     pub(super) after: Option<Duration>,
     /// The status of the answer, when it was a refusal.
@@ -81,6 +83,17 @@ pub(super) struct AttemptFailure {
     pub(super) length: Option<Box<RefusedLength>>,
     /// The reply that is empty, or that was refused.
     pub(super) reply: Option<Box<AttemptReply>>,
+}
+
+/// How far a request came, and its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SentPart {
+    /// There was no connection.
+    Nothing,
+    /// The request, as far as is known.
+    Request,
+    /// The request, and a part of its reply came back.
+    PartOfReply,
 }
 
 /// A number of bytes. A reply is far shorter than what fits.
@@ -106,6 +119,7 @@ impl AttemptFailure {
             message,
             transient: false,
             is_connection_refused: false,
+            sent: SentPart::Request,
             after: None,
             status: None,
             usage: None,
@@ -142,6 +156,15 @@ impl AttemptFailure {
     /// model, or its account is empty. The same request succeeds then; until then it is not sent again.
     pub(super) fn wants_a_key(&self) -> bool {
         self.code == ModelFaultCode::ModelRefused && matches!(self.status, Some(401..=403))
+    }
+
+    /// Whether the request may have been paid for although nothing says what it used: it was sent, and nobody refused it.
+    pub(super) fn may_be_paid(&self) -> bool {
+        match self.sent {
+            SentPart::Nothing => false,
+            SentPart::Request => self.transient && self.status.is_none(),
+            SentPart::PartOfReply => true,
+        }
     }
 
     /// Whether the model replied, and said nothing.
@@ -266,9 +289,11 @@ impl Peer {
     /// What a fault of the connection means, by its causes.
     pub(super) fn connection(&self, error: &reqwest::Error) -> AttemptFailure {
         let name = &self.name;
+        let sent = if error.is_connect() { SentPart::Nothing } else { SentPart::Request };
         if error.is_timeout() {
             let what = if error.is_connect() { "took no connection" } else { "sent nothing" };
-            return AttemptFailure::unreachable(format!("timed out: {name} {what} for too long"));
+            let failure = AttemptFailure::unreachable(format!("timed out: {name} {what} for too long"));
+            return AttemptFailure { sent, ..failure };
         }
         let mut kind = None;
         let mut deepest: &dyn Error = error;
@@ -286,7 +311,7 @@ impl Peer {
             _ if error.is_body() || error.is_decode() => format!("the answer of {name} was cut off"),
             _ => format!("the connection to {name} broke: {}", self.clean(&deepest.to_string())),
         });
-        AttemptFailure { is_connection_refused, ..failure }
+        AttemptFailure { is_connection_refused, sent, ..failure }
     }
 }
 

@@ -19,6 +19,7 @@ mod http;
 mod identity;
 mod models;
 mod openai;
+mod passed_over;
 mod protocol;
 mod reasoning;
 pub mod recording;
@@ -51,7 +52,7 @@ use crate::drive::model_waits::FailedRequest;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
 use crate::drive::spending::{CallToReserve, NoRoom};
-use failure::{AttemptFailure, Peer};
+use failure::{AttemptFailure, Peer, SentPart};
 use http::Endpoint;
 use loopctl_engine::conversation::{Conversation, Message, Role, estimated_tokens};
 use loopctl_engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply, Tokens};
@@ -60,6 +61,7 @@ use loopctl_lang::language::project::Provider;
 use loopctl_lang::language::react::{self, ReactProperties, Retry};
 use loopctl_lang::program::LoopProgram;
 use loopctl_lang::program::turn_schema::TurnForms;
+use passed_over::PassedOver;
 use protocol::Protocol;
 use reasoning::{lacks_reasoning, returned, without_reasoning};
 use refused_fields::RequestField;
@@ -462,9 +464,10 @@ impl ModelClient {
             Ok(if is_over { StreamState::Over } else { pieces.progress().since(before) })
         });
         if let Err(failure) = read.await {
-            return Err(AttemptFailure { usage: failure.usage.or(pieces.usage()), ..failure });
+            let sent = SentPart::PartOfReply;
+            return Err(AttemptFailure { usage: failure.usage.or(pieces.usage()), sent, ..failure });
         }
-        let reply = pieces.whole(peer)?;
+        let reply = pieces.whole(peer).map_err(|failure| AttemptFailure { sent: SentPart::PartOfReply, ..failure })?;
         Ok(AttemptReply { time_to_first_token_ms: first_ms, ..reply })
     }
 }
@@ -516,10 +519,7 @@ pub async fn ask(
     let started_at = clock::instant();
     let brief = retry::brief(retry);
     let mut tried = Vec::new();
-    // Whether a model before the last one may answer later: then the same run may succeed, whatever the last one said.
-    let mut may_pass = false;
-    // What a model refused before another one failed: the run is not to end without a word of it.
-    let mut refused = None;
+    let mut before = PassedOver::none(ask.wait);
     for (place, model) in models.iter().enumerate() {
         let has_next = place + 1 < models.len();
         let facts = (place > 0).then_some(&model.facts);
@@ -528,7 +528,11 @@ pub async fn ask(
         loop {
             let attempted = match limited_attempt(model, ask, wire).await {
                 Ok(attempted) => attempted,
-                Err(none) => return Err(no_room(none, tried, started_at)),
+                Err(none) if has_next && none.limit.is_some() => {
+                    failed(before.has_no_room(none, facts, &mut tried));
+                    break;
+                }
+                Err(none) => return Err(before.no_room(none, tried, started_at, ask.wait)),
             };
             let is_missed = model.is_missed(attempted.as_ref().err());
             let mut failure = match attempted {
@@ -565,15 +569,15 @@ pub async fn ask(
                 estimated,
                 price: facts.and_then(|facts| facts.price),
             });
-            may_pass |= failure.transient || failure.wants_a_key();
+            before.may_pass |= failure.transient || failure.wants_a_key();
             let enough = ask.enough.is_some_and(|enough| enough(&tried));
             if enough || delay.is_none() && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
                 if is_missed {
                     failure.message.push_str(": is the server running?");
                 }
-                return Err(fault(with_refusal(failure, refused), tried, started_at, may_pass));
+                return Err(fault(before.with_refusal(failure), tried, started_at, before.may_pass));
             }
-            refused = is_refused.then(|| failure.message.clone()).or(refused);
+            before.failed(&failure, is_refused);
             if let Some(kept) = tried.last().cloned() {
                 let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
                 let (class, status) = (failure.class(), failure.status);
@@ -584,7 +588,7 @@ pub async fn ask(
         }
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
-    Err(fault(none, tried, started_at, may_pass))
+    Err(fault(none, tried, started_at, before.may_pass))
 }
 
 /// Makes an attempt, if the spending limits of the project leave room for it.
@@ -594,8 +598,11 @@ async fn limited_attempt(
     wire: &mut Wire,
 ) -> Result<Result<AttemptReply, AttemptFailure>, NoRoom> {
     let (bytes, max_tokens) = (ask.conversation.bytes, ask.max_tokens);
-    let reserved =
+    let mut reserved =
         PendingModelCall::reserve(ask.wait, CallToReserve { model: &model.facts, bytes, max_tokens }).await?;
+    if !matches!(model.backend, ModelBackend::Script(..)) {
+        reserved.sent();
+    }
     let attempted = {
         // Pinned here and passed by reference, so that it takes its space once.
         let attempt = std::pin::pin!(model.attempt(ask, wire));
@@ -604,7 +611,7 @@ async fn limited_attempt(
     if !reserved.is_empty() {
         let used = match &attempted {
             Ok(reply) => Some(counted(ask, reply)),
-            Err(failure) => used(model, ask, failure).0,
+            Err(failure) => used_at_most(model, ask, failure),
         };
         Box::pin(reserved.settle(used, model.facts.price)).await?;
     }
@@ -617,20 +624,13 @@ fn counted(ask: &Ask<'_>, reply: &AttemptReply) -> Tokens {
     Tokens::of_reply(reply.usage, Tokens { input, output, ..Tokens::default() }).0
 }
 
-/// The fault of a call that was not made, because a spending limit leaves no room for it.
-fn no_room(none: NoRoom, failed: Vec<event::FailedAttempt>, started_at: Instant) -> ModelFault {
-    let NoRoom { message, limit } = none;
-    ModelFault {
-        code: ModelFaultCode::SpendingLimit,
-        message,
-        retryable: limit.as_ref().is_some_and(|limit| limit.until_ms.is_some()),
-        attempts: u32::try_from(failed.len()).unwrap_or(u32::MAX),
-        duration_ms: clock::elapsed_ms(started_at),
-        failed,
-        window: None,
-        prompt_tokens: None,
-        spending_limit: limit.map(Box::new),
-    }
+/// What a failed attempt counts for in spending limits; none where nobody knows, and it may have been paid for: all that is reserved
+/// counts then.
+fn used_at_most(model: &ModelClient, ask: &Ask<'_>, failure: &AttemptFailure) -> Option<Tokens> {
+    let usage = used(model, ask, failure).0;
+    let is_known = failure.written.is_some() || usage.is_some() && failure.sent != SentPart::PartOfReply;
+    let is_paid = !is_known && failure.may_be_paid() && !matches!(model.backend, ModelBackend::Script(..));
+    (!is_paid).then(|| usage.unwrap_or_default())
 }
 
 /// What a failed attempt used, and whether that is an estimate: a reply that came was made and is paid for, although its
@@ -684,14 +684,6 @@ fn taken(
 /// The model that the provider names, when it is not the one that was asked for.
 fn response_model(named: Option<String>, model: &ModelClient) -> Option<Box<str>> {
     named.filter(|name| *name != model.form.id).map(String::into_boxed_str)
-}
-
-/// The failure of the last model, with the refusal of one before it.
-fn with_refusal(mut failure: AttemptFailure, refused: Option<String>) -> AttemptFailure {
-    if let Some(refused) = refused {
-        failure.message = format!("{}; before that, {refused}", failure.message);
-    }
-    failure
 }
 
 /// The failure of all models. `may_pass`: one of them may answer later.

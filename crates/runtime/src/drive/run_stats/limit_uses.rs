@@ -4,10 +4,9 @@ use crate::journal::ledger::{LedgerAccount, SpentAmount};
 use crate::journal::{Journal, StoreError};
 use loopctl_engine::run_stats::LimitUse;
 use loopctl_engine::timestamp::rfc3339;
-use loopctl_lang::language::spending_limit::LimitShare;
 use loopctl_lang::program::spending::AccountName;
 
-/// What the accounts hold, that with the largest share first. `org`: only those of this organisation; the empty text is the
+/// What the accounts hold in which something is spent or reserved, that with the largest share first. `org`: only those of this organisation; the empty text is the
 /// runs of none, which have no account that others do not share.
 ///
 /// # Errors
@@ -21,13 +20,16 @@ pub async fn limit_uses(journal: &dyn Journal, now_ms: i64, org: Option<&str>) -
 
 fn limit_use(account: &LedgerAccount, org: Option<&str>) -> Option<LimitUse> {
     let name = AccountName::read(&account.account)?;
-    let own = name.of.as_ref().filter(|_| name.per == LimitShare::Org).or(name.org.as_ref());
-    if org.is_some_and(|org| own.is_none_or(|own| own != org)) {
+    if org.is_some_and(|org| name.organisation().is_none_or(|own| own != org)) {
         return None;
     }
     let LedgerAccount { until_ms, balance, most, .. } = account;
     let (settled, reserved) = (balance.settled, balance.reserved);
     let all = settled.plus(reserved);
+    // Its day is over, and maybe no project has the limit any more.
+    if all == SpentAmount::default() {
+        return None;
+    }
     let tokens = most.tokens.map(|most| share(all.tokens, most));
     let money = most.usd_nanos.map(|most| share(all.usd_nanos, most));
     Some(LimitUse {

@@ -141,6 +141,63 @@ pub(super) fn what_a_driver_reserved_is_given_back_when_its_lease_is_over(journa
     assert_eq!(held(journal, 20_000), (0, 100));
 }
 
+pub(super) fn a_clock_that_was_ahead_stops_nobody_for_long(journal: &dyn Journal) {
+    let fence = begin(journal, "r");
+    let spend = |id: &str, number: i64| {
+        let full = reserve(journal, Reservation { time: day(number), ..reservation("r", fence, id, 60) });
+        let now_ms = number * DAY_MS;
+        let warned = full.is_none() && settle(journal, Settlement { now_ms, ..settlement(id, 90, day(number)) });
+        (full.map(|full| full.settled.tokens), warned)
+    };
+    assert_eq!(spend("a", 20_000), (None, true));
+    // The next day may begin early, and keeps what is spent until it is over.
+    assert_eq!(spend("b", 20_001), (None, true));
+    assert_eq!(spend("c", 20_000), (Some(90), false));
+    assert_eq!(spend("c", 20_001), (Some(90), false));
+    assert_eq!(spend("d", 20_400), (None, true));
+    assert_eq!(held(journal, 20_001), (0, 0), "that is of another time");
+    assert_eq!(spend("e", 20_001), (None, true), "no day of the far future holds this one up");
+    let listed = wait(journal.ledger(20_001 * DAY_MS)).unwrap();
+    assert_eq!((listed[0].from_ms, listed[0].until_ms), (Some(20_001 * DAY_MS), Some(20_002 * DAY_MS)));
+    assert_eq!((held(journal, 20_001), spend("f", 20_002)), ((90, 0), (None, true)));
+    // The same of the last hours.
+    let at = |now_ms: i64| {
+        let rolling = RollingParts { gone_ms: now_ms - 70, now_ms: now_ms / 10 * 10, stays_ms: 70 };
+        AccountTime { from_ms: 0, until_ms: None, rolling: Some(rolling) }
+    };
+    let spend = |id: &str, now_ms: i64| {
+        let two = Reservation { account: "two".to_owned(), time: at(now_ms), ..reservation("r", fence, id, 60) };
+        let full = reserve(journal, two);
+        let of_two = Settlement { account: "two".to_owned(), now_ms, ..settlement(id, 90, at(now_ms)) };
+        settle(journal, of_two);
+        full.map(|full| full.frees_at_ms)
+    };
+    assert_eq!((spend("g", 1_000), spend("h", 9_000), spend("i", 1_200)), (None, None, None));
+    assert_eq!(spend("j", 1_210), Some(Some(1_270)));
+}
+
+pub(super) fn sums_that_are_too_large_are_cut(journal: &dyn Journal) {
+    let fence = begin(journal, "r");
+    let rolling = RollingParts { gone_ms: 930, now_ms: 1_000, stays_ms: 70 };
+    for time in [day(20_000), AccountTime { from_ms: 0, until_ms: None, rolling: Some(rolling) }] {
+        let account = || format!("{time:?}");
+        let huge = SpentAmount { tokens: i64::MAX / 4, usd_nanos: i64::MAX / 4 };
+        let reserving = |id: &str| {
+            let most = MostSpent { tokens: None, usd_nanos: Some(i64::MAX) };
+            reserve(journal, Reservation { account: account(), time, most, ..reservation("r", fence, id, 1) })
+        };
+        for id in ["a", "b", "c", "d", "e"] {
+            assert_eq!(reserving(id), None);
+            settle(journal, Settlement { account: account(), used: huge, ..settlement(id, 0, time) });
+        }
+        assert_eq!(reserving("f"), None);
+        let now_ms = time.rolling.map_or(time.from_ms, |rolling| rolling.now_ms);
+        let listed = wait(journal.ledger(now_ms)).unwrap();
+        let settled = listed.iter().find(|one| one.account == account()).unwrap().balance.settled;
+        assert!(settled.tokens > i64::MAX / 256 && settled.usd_nanos > i64::MAX / 256, "{settled:?}");
+    }
+}
+
 pub(super) fn of_many_who_reserve_at_once_as_many_as_fit_do(journal: &dyn Journal) {
     let fence = begin(journal, "r");
     let reserved = std::thread::scope(|scope| {

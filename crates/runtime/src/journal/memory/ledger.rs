@@ -5,8 +5,12 @@ use std::sync::PoisonError;
 
 use super::MemoryJournal;
 use crate::journal::ledger::{
-    AccountBalance, LedgerAccount, MOST_LEDGER_ACCOUNTS, MostSpent, Reservation, Reserving, Settlement, SpentAmount,
+    AccountBalance, LedgerAccount, MOST_LEDGER_ACCOUNTS, MostSpent, Reservation, Reserving, RollingParts, Settlement,
+    SpentAmount,
 };
+
+/// A warning that is further ahead is of a clock that was wrong.
+const DAY_MS: i64 = 86_400_000;
 
 /// The accounts, by their names.
 #[derive(Debug, Default)]
@@ -38,13 +42,15 @@ impl KnownAccount {
         self.open.values().fold(SpentAmount::default(), |sum, open| sum.plus(open.amount))
     }
 
-    fn drop_parts(&mut self, gone_ms: i64) {
-        while let Some((began_ms, amount)) = self.parts.first_key_value().map(|(began, amount)| (*began, *amount))
-            && began_ms <= gone_ms
-        {
-            self.parts.remove(&began_ms);
-            self.settled = self.settled.minus(amount);
-        }
+    fn drop_parts(&mut self, rolling: RollingParts) {
+        let settled = &mut self.settled;
+        self.parts.retain(|began_ms, amount| {
+            let stays = (rolling.gone_ms + 1..=rolling.last_ms()).contains(began_ms);
+            if !stays {
+                *settled = settled.minus(*amount);
+            }
+            stays
+        });
     }
 
     fn balance(&self) -> AccountBalance {
@@ -58,15 +64,17 @@ impl KnownLedger {
     /// `is_held`: whether a run has this lease.
     pub(super) fn reserve(&mut self, new: Reservation, is_held: impl Fn(&str, u64) -> bool) -> Reserving {
         let account = self.0.entry(new.account).or_default();
-        if account.from_ms < new.time.from_ms {
-            account.settled = SpentAmount::default();
-            account.from_ms = new.time.from_ms;
+        if !new.time.continues(account.from_ms) || account.until_ms.is_none() {
+            account.settled = match new.time.rolling {
+                Some(_) => account.settled,
+                None => SpentAmount::default(),
+            };
+            (account.from_ms, account.until_ms) = (new.time.from_ms, new.time.until_ms);
         }
         account.most = new.most;
-        account.until_ms = new.time.until_ms;
         account.stays_ms = new.time.rolling.map(|rolling| rolling.stays_ms);
         if let Some(rolling) = new.time.rolling {
-            account.drop_parts(rolling.gone_ms);
+            account.drop_parts(rolling);
         }
         account.open.retain(|_, open| is_held(&open.run_id, open.fence));
         let balance = account.balance();
@@ -88,7 +96,8 @@ impl KnownLedger {
             let part = account.parts.entry(rolling.now_ms).or_default();
             *part = part.plus(settlement.used);
         }
-        let is_new = account.warned_ms.is_none_or(|warned_ms| warned_ms < settlement.warned_since_ms);
+        let valid = settlement.warned_since_ms..=settlement.now_ms.saturating_add(DAY_MS);
+        let is_new = account.warned_ms.is_none_or(|warned_ms| !valid.contains(&warned_ms));
         let is_due = is_new && settlement.is_warned_at(account.settled);
         if is_due {
             account.warned_ms = Some(settlement.now_ms);
@@ -100,10 +109,14 @@ impl KnownLedger {
         let listed = self.0.iter().take(MOST_LEDGER_ACCOUNTS).map(|(name, account)| {
             let open = account.open.values().filter(|open| is_held(&open.run_id, open.fence));
             let reserved = open.fold(SpentAmount::default(), |sum, open| sum.plus(open.amount));
-            let is_over = account.until_ms.is_some_and(|until_ms| until_ms <= now_ms);
+            // Also one of a clock that was ahead.
+            let is_over = account.until_ms.is_some_and(|until_ms| {
+                until_ms <= now_ms || account.from_ms.saturating_sub(now_ms) > until_ms.saturating_sub(account.from_ms)
+            });
             let settled = match account.stays_ms {
                 Some(stays_ms) => {
-                    let parts = account.parts.range(now_ms.saturating_sub(stays_ms).saturating_add(1)..);
+                    let first_ms = now_ms.saturating_sub(stays_ms).saturating_add(1);
+                    let parts = account.parts.range(first_ms..=now_ms.saturating_add(stays_ms));
                     parts.fold(SpentAmount::default(), |sum, (_, part)| sum.plus(*part))
                 }
                 None if is_over => SpentAmount::default(),

@@ -9,12 +9,12 @@ use super::database::Database;
 use super::database_errors::StatementError;
 use crate::journal::StoreError;
 use crate::journal::ledger::{
-    AccountBalance, AccountTime, LedgerAccount, MOST_LEDGER_ACCOUNTS, MostSpent, Reservation, Reserving, Settlement,
-    SpentAmount,
+    AccountBalance, AccountTime, LedgerAccount, MOST_LEDGER_ACCOUNTS, MOST_OF_PART, MOST_SETTLED, MostSpent,
+    Reservation, Reserving, Settlement, SpentAmount,
 };
 
 /// Nothing is written when there is no room, and nothing a second time. What was spent in an earlier day or month counts no
-/// more.
+/// more, and nothing that is of a clock that was ahead by more than one of them.
 const RESERVE: &str = "
 WITH account AS (
   INSERT INTO @.ledger AS l (account, from_ms, until_ms, stays_ms, most_tokens, most_nanos, settled_tokens, settled_nanos,
@@ -22,27 +22,28 @@ WITH account AS (
   SELECT $1, $2, $3, $4, $7, $8, 0, 0, $5, $6
   WHERE ($7::bigint IS NULL OR $5 <= $7) AND ($8::bigint IS NULL OR $6 <= $8)
     AND NOT EXISTS (SELECT 1 FROM @.reservations v WHERE v.account = $1 AND v.id = $9)
-  ON CONFLICT (account) DO UPDATE SET from_ms = greatest(l.from_ms, $2), until_ms = $3, stays_ms = $4, most_tokens = $7,
+  ON CONFLICT (account) DO UPDATE SET from_ms = CASE WHEN l.from_ms >= $2 AND coalesce(l.from_ms < 2 * $3 - $2, TRUE) THEN l.from_ms ELSE $2 END,
+    until_ms = CASE WHEN l.from_ms >= $2 AND coalesce(l.from_ms < 2 * $3 - $2, TRUE) THEN l.until_ms ELSE $3 END, stays_ms = $4, most_tokens = $7,
     most_nanos = $8,
-    settled_tokens = CASE WHEN l.from_ms >= $2 THEN l.settled_tokens ELSE 0 END,
-    settled_nanos = CASE WHEN l.from_ms >= $2 THEN l.settled_nanos ELSE 0 END,
+    settled_tokens = CASE WHEN l.from_ms >= $2 AND coalesce(l.from_ms < 2 * $3 - $2, TRUE) THEN l.settled_tokens ELSE 0 END,
+    settled_nanos = CASE WHEN l.from_ms >= $2 AND coalesce(l.from_ms < 2 * $3 - $2, TRUE) THEN l.settled_nanos ELSE 0 END,
     reserved_tokens = l.reserved_tokens + $5, reserved_nanos = l.reserved_nanos + $6
-  WHERE ($7 IS NULL OR CASE WHEN l.from_ms >= $2 THEN l.settled_tokens ELSE 0 END + l.reserved_tokens + $5 <= $7)
-    AND ($8 IS NULL OR CASE WHEN l.from_ms >= $2 THEN l.settled_nanos ELSE 0 END + l.reserved_nanos + $6 <= $8)
+  WHERE ($7 IS NULL OR CASE WHEN l.from_ms >= $2 AND coalesce(l.from_ms < 2 * $3 - $2, TRUE) THEN l.settled_tokens ELSE 0 END + l.reserved_tokens + $5 <= $7)
+    AND ($8 IS NULL OR CASE WHEN l.from_ms >= $2 AND coalesce(l.from_ms < 2 * $3 - $2, TRUE) THEN l.settled_nanos ELSE 0 END + l.reserved_nanos + $6 <= $8)
   RETURNING 1
 )
 INSERT INTO @.reservations (account, id, run_id, fence, tokens, nanos)
 SELECT $1, $9, $10, $11, $5, $6 FROM account RETURNING 1";
 /// What an account holds, and whether the reservation is there: the answer to the statement that made it may have been lost.
 const BALANCE: &str = "
-SELECT CASE WHEN l.from_ms >= $2 THEN l.settled_tokens ELSE 0 END, CASE WHEN l.from_ms >= $2 THEN l.settled_nanos ELSE 0 END,
+SELECT CASE WHEN l.from_ms >= $2 AND coalesce(l.from_ms < 2 * $4 - $2, TRUE) THEN l.settled_tokens ELSE 0 END, CASE WHEN l.from_ms >= $2 AND coalesce(l.from_ms < 2 * $4 - $2, TRUE) THEN l.settled_nanos ELSE 0 END,
   l.reserved_tokens, l.reserved_nanos,
   (SELECT min(part_ms) FROM @.ledger_parts p WHERE p.account = $1) + l.stays_ms,
   EXISTS (SELECT 1 FROM @.reservations v WHERE v.account = $1 AND v.id = $3)
 FROM @.ledger l WHERE l.account = $1";
-/// The parts that have left a rolling window.
+/// The parts that have left a rolling window, and those of a clock that was ahead by more than that.
 const DROP_PARTS: &str = "
-WITH gone AS (DELETE FROM @.ledger_parts WHERE account = $1 AND part_ms <= $2 RETURNING tokens, nanos),
+WITH gone AS (DELETE FROM @.ledger_parts WHERE account = $1 AND (part_ms <= $2 OR part_ms > $3) RETURNING tokens, nanos),
   of_gone AS (SELECT sum(tokens)::bigint AS tokens, sum(nanos)::bigint AS nanos FROM gone)
 UPDATE @.ledger l SET settled_tokens = greatest(l.settled_tokens - g.tokens, 0),
   settled_nanos = greatest(l.settled_nanos - g.nanos, 0)
@@ -64,23 +65,26 @@ WITH held AS (DELETE FROM @.reservations WHERE account = $1 AND id = $2 RETURNIN
 part AS (
   INSERT INTO @.ledger_parts AS p (account, part_ms, tokens, nanos)
   SELECT $1, $5, $3, $4 FROM held WHERE $5::bigint IS NOT NULL
-  ON CONFLICT (account, part_ms) DO UPDATE SET tokens = p.tokens + excluded.tokens, nanos = p.nanos + excluded.nanos
+  ON CONFLICT (account, part_ms) DO UPDATE SET tokens = least(p.tokens + excluded.tokens, $7),
+    nanos = least(p.nanos + excluded.nanos, $7)
 )
-UPDATE @.ledger l SET settled_tokens = l.settled_tokens + $3, settled_nanos = l.settled_nanos + $4,
+UPDATE @.ledger l SET settled_tokens = least(l.settled_tokens + $3, $6), settled_nanos = least(l.settled_nanos + $4, $6),
   reserved_tokens = greatest(l.reserved_tokens - h.tokens, 0), reserved_nanos = greatest(l.reserved_nanos - h.nanos, 0)
 FROM held h WHERE l.account = $1 RETURNING l.settled_tokens, l.settled_nanos";
 const WARN: &str = "
-UPDATE @.ledger SET warned_ms = $3 WHERE account = $1 AND (warned_ms IS NULL OR warned_ms < $2) RETURNING 1";
+UPDATE @.ledger SET warned_ms = $3 WHERE account = $1 AND (warned_ms IS NULL OR warned_ms < $2 OR warned_ms > $3 + 86400000)
+RETURNING 1";
 /// What a driver reserved that died is not counted.
 const ACCOUNTS: &str = "
 SELECT l.account, CASE WHEN l.until_ms IS NOT NULL THEN l.from_ms END, l.until_ms, l.most_tokens, l.most_nanos,
-  CASE WHEN l.until_ms <= $1 THEN 0 WHEN l.stays_ms IS NULL THEN l.settled_tokens ELSE coalesce(p.tokens, 0) END,
-  CASE WHEN l.until_ms <= $1 THEN 0 WHEN l.stays_ms IS NULL THEN l.settled_nanos ELSE coalesce(p.nanos, 0) END,
+  CASE WHEN l.until_ms <= $1 OR l.from_ms > $1 + l.until_ms - l.from_ms THEN 0 WHEN l.stays_ms IS NULL THEN l.settled_tokens ELSE coalesce(p.tokens, 0) END,
+  CASE WHEN l.until_ms <= $1 OR l.from_ms > $1 + l.until_ms - l.from_ms THEN 0 WHEN l.stays_ms IS NULL THEN l.settled_nanos ELSE coalesce(p.nanos, 0) END,
   coalesce(v.tokens, 0), coalesce(v.nanos, 0)
 FROM @.ledger l
 LEFT JOIN LATERAL (
   SELECT sum(tokens)::bigint AS tokens, sum(nanos)::bigint AS nanos FROM @.ledger_parts p
-  WHERE p.account = l.account AND p.part_ms > $1 - l.stays_ms) p ON true
+  WHERE p.account = l.account AND p.part_ms > $1 - l.stays_ms
+    AND p.part_ms <= $1 + l.stays_ms) p ON true
 LEFT JOIN LATERAL (
   SELECT sum(v.tokens)::bigint AS tokens, sum(v.nanos)::bigint AS nanos FROM @.reservations v
   JOIN @.runs r ON r.run_id = v.run_id AND r.fence = v.fence
@@ -96,7 +100,9 @@ impl Database {
     pub(super) async fn reserve(&self, new: Reservation) -> Result<Reserving, StoreError> {
         self.persist(|| async {
             if let Some(rolling) = new.time.rolling {
-                let of: [Parameter<'_>; 2] = [(&new.account, Type::TEXT), (&rolling.gone_ms, Type::INT8)];
+                let last_ms = rolling.last_ms();
+                let of: [Parameter<'_>; 3] =
+                    [(&new.account, Type::TEXT), (&rolling.gone_ms, Type::INT8), (&last_ms, Type::INT8)];
                 self.quick.query(DROP_PARTS, &of).await?;
             }
             if self.is_reserved(&new).await? {
@@ -106,8 +112,12 @@ impl Database {
             if !given.is_empty() && self.is_reserved(&new).await? {
                 return Ok(Reserving::Reserved);
             }
-            let of: [Parameter<'_>; 3] =
-                [(&new.account, Type::TEXT), (&new.time.from_ms, Type::INT8), (&new.id, Type::TEXT)];
+            let of: [Parameter<'_>; 4] = [
+                (&new.account, Type::TEXT),
+                (&new.time.from_ms, Type::INT8),
+                (&new.id, Type::TEXT),
+                (&new.time.until_ms, Type::INT8),
+            ];
             let rows = self.quick.query(BALANCE, &of).await?;
             let Some(row) = rows.first() else { return Ok(Reserving::Full(AccountBalance::default())) };
             if row.try_get(5)? {
@@ -142,12 +152,14 @@ impl Database {
     pub(super) async fn settle_spending(&self, settlement: Settlement) -> Result<bool, StoreError> {
         let part_ms = settlement.time.rolling.map(|rolling| rolling.now_ms);
         let settled = self.persist(|| async {
-            let parameters: [Parameter<'_>; 5] = [
+            let parameters: [Parameter<'_>; 7] = [
                 (&settlement.account, Type::TEXT),
                 (&settlement.id, Type::TEXT),
                 (&settlement.used.tokens, Type::INT8),
                 (&settlement.used.usd_nanos, Type::INT8),
                 (&part_ms, Type::INT8),
+                (&MOST_SETTLED, Type::INT8),
+                (&MOST_OF_PART, Type::INT8),
             ];
             let rows = self.quick.query(SETTLE, &parameters).await?;
             Ok(rows.first().map(|row| amount(row, 0)).transpose()?)

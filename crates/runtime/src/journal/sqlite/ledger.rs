@@ -6,31 +6,38 @@ use super::database_errors::RequestError;
 use super::drivers::Drivers;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::ledger::{
-    AccountBalance, AccountTime, LedgerAccount, MOST_LEDGER_ACCOUNTS, MostSpent, Reservation, Reserving, Settlement,
-    SpentAmount,
+    AccountBalance, AccountTime, LedgerAccount, MOST_LEDGER_ACCOUNTS, MOST_OF_PART, MOST_SETTLED, MostSpent,
+    Reservation, Reserving, Settlement, SpentAmount,
 };
 
-/// Nothing is written when there is no room. What was spent in an earlier day or month counts no more.
+/// Nothing is written when there is no room. What was spent in an earlier day or month counts no more, and nothing that is of a clock
+/// that was ahead by more than one of them.
 const RESERVE: &str = "
 INSERT INTO ledger (account, from_ms, until_ms, stays_ms, most_tokens, most_nanos, settled_tokens, settled_nanos,
   reserved_tokens, reserved_nanos)
 SELECT ?1, ?2, ?3, ?4, ?7, ?8, 0, 0, ?5, ?6 WHERE (?7 IS NULL OR ?5 <= ?7) AND (?8 IS NULL OR ?6 <= ?8)
-ON CONFLICT (account) DO UPDATE SET from_ms = max(from_ms, ?2), until_ms = ?3, stays_ms = ?4, most_tokens = ?7, most_nanos = ?8,
-  settled_tokens = CASE WHEN from_ms >= ?2 THEN settled_tokens ELSE 0 END,
-  settled_nanos = CASE WHEN from_ms >= ?2 THEN settled_nanos ELSE 0 END,
+ON CONFLICT (account) DO UPDATE SET from_ms = CASE WHEN from_ms >= ?2 AND coalesce(from_ms < 2 * ?3 - ?2, TRUE) THEN from_ms ELSE ?2 END,
+  until_ms = CASE WHEN from_ms >= ?2 AND coalesce(from_ms < 2 * ?3 - ?2, TRUE) THEN until_ms ELSE ?3 END,
+  stays_ms = ?4, most_tokens = ?7, most_nanos = ?8,
+  settled_tokens = CASE WHEN from_ms >= ?2 AND coalesce(from_ms < 2 * ?3 - ?2, TRUE) THEN settled_tokens ELSE 0 END,
+  settled_nanos = CASE WHEN from_ms >= ?2 AND coalesce(from_ms < 2 * ?3 - ?2, TRUE) THEN settled_nanos ELSE 0 END,
   reserved_tokens = reserved_tokens + ?5, reserved_nanos = reserved_nanos + ?6
-WHERE (?7 IS NULL OR CASE WHEN from_ms >= ?2 THEN settled_tokens ELSE 0 END + reserved_tokens + ?5 <= ?7)
-  AND (?8 IS NULL OR CASE WHEN from_ms >= ?2 THEN settled_nanos ELSE 0 END + reserved_nanos + ?6 <= ?8)";
+WHERE (?7 IS NULL OR CASE WHEN from_ms >= ?2 AND coalesce(from_ms < 2 * ?3 - ?2, TRUE) THEN settled_tokens ELSE 0 END
+    + reserved_tokens + ?5 <= ?7)
+  AND (?8 IS NULL OR CASE WHEN from_ms >= ?2 AND coalesce(from_ms < 2 * ?3 - ?2, TRUE) THEN settled_nanos ELSE 0 END
+    + reserved_nanos + ?6 <= ?8)";
 const PUT: &str =
     "INSERT INTO reservations (account, id, run_id, fence, tokens, nanos) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const BALANCE: &str = "
-SELECT CASE WHEN from_ms >= ?2 THEN settled_tokens ELSE 0 END, CASE WHEN from_ms >= ?2 THEN settled_nanos ELSE 0 END,
+SELECT CASE WHEN from_ms >= ?2 AND coalesce(from_ms < 2 * ?3 - ?2, TRUE) THEN settled_tokens ELSE 0 END,
+  CASE WHEN from_ms >= ?2 AND coalesce(from_ms < 2 * ?3 - ?2, TRUE) THEN settled_nanos ELSE 0 END,
   reserved_tokens, reserved_nanos, (SELECT min(part_ms) FROM ledger_parts p WHERE p.account = l.account) + stays_ms
 FROM ledger l WHERE account = ?1";
-/// The parts that have left a rolling window.
-const GONE: &str =
-    "SELECT coalesce(sum(tokens), 0), coalesce(sum(nanos), 0) FROM ledger_parts WHERE account = ?1 AND part_ms <= ?2";
-const DROP_GONE: &str = "DELETE FROM ledger_parts WHERE account = ?1 AND part_ms <= ?2";
+/// The parts that have left a rolling window, and those of a clock that was ahead by more than that.
+const GONE: &str = "
+SELECT coalesce(sum(tokens), 0), coalesce(sum(nanos), 0) FROM ledger_parts
+WHERE account = ?1 AND (part_ms <= ?2 OR part_ms > ?3)";
+const DROP_GONE: &str = "DELETE FROM ledger_parts WHERE account = ?1 AND (part_ms <= ?2 OR part_ms > ?3)";
 const UNSETTLE: &str = "
 UPDATE ledger SET settled_tokens = max(settled_tokens - ?2, 0), settled_nanos = max(settled_nanos - ?3, 0) WHERE account = ?1";
 /// The reservations of an account, each with the driver that has its lease.
@@ -39,19 +46,22 @@ SELECT v.id, v.tokens, v.nanos, r.driver FROM reservations v
 LEFT JOIN runs r ON r.run_id = v.run_id AND r.fence = v.fence WHERE v.account = ?1";
 const REMOVE: &str = "DELETE FROM reservations WHERE account = ?1 AND id = ?2 RETURNING tokens, nanos";
 const SETTLE: &str = "
-UPDATE ledger SET settled_tokens = settled_tokens + ?2, settled_nanos = settled_nanos + ?3,
+UPDATE ledger SET settled_tokens = min(settled_tokens + ?2, ?6), settled_nanos = min(settled_nanos + ?3, ?6),
   reserved_tokens = max(reserved_tokens - ?4, 0), reserved_nanos = max(reserved_nanos - ?5, 0)
 WHERE account = ?1 RETURNING settled_tokens, settled_nanos";
 const ADD_PART: &str = "
 INSERT INTO ledger_parts (account, part_ms, tokens, nanos) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (account, part_ms) DO UPDATE SET tokens = tokens + ?3, nanos = nanos + ?4";
-const WARN: &str = "UPDATE ledger SET warned_ms = ?3 WHERE account = ?1 AND (warned_ms IS NULL OR warned_ms < ?2)";
+ON CONFLICT (account, part_ms) DO UPDATE SET tokens = min(tokens + ?3, ?5), nanos = min(nanos + ?4, ?5)";
+const WARN: &str = "
+UPDATE ledger SET warned_ms = ?3 WHERE account = ?1 AND (warned_ms IS NULL OR warned_ms < ?2 OR warned_ms > ?3 + 86400000)";
 const ACCOUNTS: &str = "
 SELECT account, from_ms, until_ms, stays_ms, most_tokens, most_nanos,
-  CASE WHEN until_ms <= ?1 THEN 0 WHEN stays_ms IS NULL THEN settled_tokens ELSE
-    (SELECT coalesce(sum(tokens), 0) FROM ledger_parts p WHERE p.account = l.account AND part_ms > ?1 - stays_ms) END,
-  CASE WHEN until_ms <= ?1 THEN 0 WHEN stays_ms IS NULL THEN settled_nanos ELSE
-    (SELECT coalesce(sum(nanos), 0) FROM ledger_parts p WHERE p.account = l.account AND part_ms > ?1 - stays_ms) END
+  CASE WHEN until_ms <= ?1 OR from_ms > ?1 + until_ms - from_ms THEN 0 WHEN stays_ms IS NULL THEN settled_tokens ELSE
+    (SELECT coalesce(sum(tokens), 0) FROM ledger_parts p
+     WHERE p.account = l.account AND part_ms > ?1 - stays_ms AND part_ms <= ?1 + stays_ms) END,
+  CASE WHEN until_ms <= ?1 OR from_ms > ?1 + until_ms - from_ms THEN 0 WHEN stays_ms IS NULL THEN settled_nanos ELSE
+    (SELECT coalesce(sum(nanos), 0) FROM ledger_parts p
+     WHERE p.account = l.account AND part_ms > ?1 - stays_ms AND part_ms <= ?1 + stays_ms) END
 FROM ledger l ORDER BY account LIMIT ?2";
 
 /// A reservation of an account.
@@ -84,7 +94,7 @@ impl Reservation {
     /// What was spent in parts that have left the window counts no more.
     fn drop_parts(&self, connection: &Connection) -> rusqlite::Result<()> {
         let Some(rolling) = self.time.rolling else { return Ok(()) };
-        let of = params![self.account, rolling.gone_ms];
+        let of = params![self.account, rolling.gone_ms, rolling.last_ms()];
         let (tokens, nanos): (i64, i64) =
             connection.prepare_cached(GONE)?.query_row(of, |row| Ok((row.get(0)?, row.get(1)?)))?;
         if connection.prepare_cached(DROP_GONE)?.execute(of)? > 0 {
@@ -117,7 +127,7 @@ fn remove(
     let amount = |row: &rusqlite::Row<'_>| Ok(SpentAmount { tokens: row.get(0)?, usd_nanos: row.get(1)? });
     let held = connection.prepare_cached(REMOVE)?.query_row([account, id], amount).optional()?;
     let Some(held) = held else { return Ok(None) };
-    let parameters = params![account, used.tokens, used.usd_nanos, held.tokens, held.usd_nanos];
+    let parameters = params![account, used.tokens, used.usd_nanos, held.tokens, held.usd_nanos, MOST_SETTLED];
     connection.prepare_cached(SETTLE)?.query_row(parameters, amount).optional()
 }
 
@@ -132,14 +142,16 @@ impl WriteRequest for Reservation {
         let connection = transaction.connection;
         self.drop_parts(connection)?;
         if !self.is_taken(connection)? && !(self.give_back(transaction)? && self.is_taken(connection)?) {
-            let balance =
-                connection.prepare_cached(BALANCE)?.query_row(params![self.account, self.time.from_ms], |row| {
+            let balance = connection.prepare_cached(BALANCE)?.query_row(
+                params![self.account, self.time.from_ms, self.time.until_ms],
+                |row| {
                     Ok(AccountBalance {
                         settled: SpentAmount { tokens: row.get(0)?, usd_nanos: row.get(1)? },
                         reserved: SpentAmount { tokens: row.get(2)?, usd_nanos: row.get(3)? },
                         frees_at_ms: row.get(4)?,
                     })
-                });
+                },
+            );
             return Ok(Reserving::Full(balance.optional()?.unwrap_or_default()));
         }
         let fence = i64::try_from(self.fence).unwrap_or(i64::MAX);
@@ -162,7 +174,8 @@ impl WriteRequest for Settlement {
         let Some(settled) = remove(connection, &self.account, &self.id, self.used)? else { return Ok(false) };
         if let Some(rolling) = self.time.rolling {
             let SpentAmount { tokens, usd_nanos } = self.used;
-            connection.prepare_cached(ADD_PART)?.execute(params![self.account, rolling.now_ms, tokens, usd_nanos])?;
+            let part = params![self.account, rolling.now_ms, tokens, usd_nanos, MOST_OF_PART];
+            connection.prepare_cached(ADD_PART)?.execute(part)?;
         }
         if !self.is_warned_at(settled) {
             return Ok(false);
