@@ -554,7 +554,7 @@ pub async fn ask(
                 delay = delay.filter(|_| !is_again);
             }
             let (usage, estimated) = used(model, ask, &failure);
-            paid = paid.saturating_add(u32::from(usage.is_some()));
+            paid += u32::from(usage.is_some() || failure.sent == SentPart::PartOfReply);
             delay = delay.filter(|_| paid < retry.most_paid());
             let is_refused = failure.reply.is_some() && !failure.is_empty_reply();
             if let Some(reply) = failure.reply.take().filter(|_| is_taken) {
