@@ -87,11 +87,15 @@ impl<'a> PendingModelCall<'a> {
         let Some(spending) = wait.and_then(|wait| wait.spending.as_ref()) else {
             return Ok(HeldReservations::default());
         };
-        let mut wait_ms = FIRST_WAIT_MS;
+        let (mut wait_ms, mut is_said) = (FIRST_WAIT_MS, false);
         loop {
             // Most calls are under no limit: their futures keep their size.
             match Box::pin(spending.try_to_reserve(call)).await {
                 Ok(Some(held)) => return Ok(held),
+                Ok(None) if wait_ms == MAX_WAIT_MS && !is_said => {
+                    is_said = true;
+                    spending.log_wait(&call.model.name);
+                }
                 Ok(None) => {}
                 Err(none) => return Err(none),
             }

@@ -108,6 +108,16 @@ impl<'a> SpendingGuard<'a> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// A call has waited for some seconds: the operator is to know for what.
+    pub(super) fn log_wait(&self, model: &str) {
+        let run_id = self.run.run_id;
+        tracing::info!(
+            run_id,
+            model,
+            "a call waits for room in a spending limit: calls under way hold what is left of it"
+        );
+    }
+
     fn failed(&self, fault: StoreError) -> NoRoom {
         let message = format!("the spending limits can't be looked up: {fault}");
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
