@@ -54,12 +54,12 @@ impl NastyModel {
             let input = json!({ "n": chance.below(1_000_000) });
             return json!({ "thought": "", "action": "look", "action_input": input }).to_string();
         }
-        let thought = "t".repeat(chance.below(200) as usize);
-        let arguments = json!({ "text": "a".repeat(chance.below(300) as usize), "n": chance.below(1_000) });
+        let thought = "t".repeat(size(chance, 200));
+        let arguments = json!({ "text": "a".repeat(size(chance, 300)), "n": chance.below(1_000) });
         let call = |action: &str, input: &Value| json!({ "thought": thought, "action": action, "action_input": input });
         match chance.below(if is_last { 3 } else { 16 }) {
             0 => String::new(),
-            1 => "no JSON at all ".repeat(1 + chance.below(200) as usize),
+            1 => "no JSON at all ".repeat(1 + size(chance, 200)),
             2 if is_last || chance.one_in(4) => call("__complete__", &json!({ "answer": "done" })).to_string(),
             _ if offered.is_empty() => call("__complete__", &json!({ "answer": "done" })).to_string(),
             3 => call("__store_memory__", &json!({ "key": "k", "value": arguments })).to_string(),
@@ -123,10 +123,20 @@ impl DynTool for Look {
             match chance.below(5) {
                 0 => Err(ToolFault::new("away", letter.repeat(500))),
                 1 => Ok(json!({ "list": vec![letter; 200] })),
-                _ => Ok(Value::from(letter.repeat(chance.below(4_000) as usize))),
+                _ => Ok(Value::from(letter.repeat(size(&mut chance, 4_000)))),
             }
         })
     }
+}
+
+/// A size below a bound.
+fn size(chance: &mut Chance, bound: u64) -> usize {
+    usize::try_from(chance.below(bound)).unwrap()
+}
+
+/// A count, for a share of it.
+fn number(count: u64) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 /// The properties of a loop.
@@ -279,7 +289,7 @@ fn play(seed: u64) -> PlayedWorld {
     let compiled = compile(&texts);
     let program = compiled.program.unwrap_or_else(|| panic!("{}\n{:#?}", texts.main.text, compiled.diagnostics));
     let input = if program.is_flow() {
-        json!({ "items": vec![json!({ "n": 1 }); 1 + chance.below(4) as usize] })
+        json!({ "items": vec![json!({ "n": 1 }); 1 + size(&mut chance, 4)] })
     } else {
         json!({})
     };
@@ -313,7 +323,7 @@ fn all_within(seeds: std::ops::Range<u64>) -> (f64, f64) {
         assert!(most.output_tokens.is_some_and(|most| output <= most), "output, {}", said());
         assert!(most.tokens.is_some_and(|most| input + output <= most), "tokens, {}", said());
         assert!(most.cost_usd.is_some_and(|most| used.cost.max(counted_cost) <= most + 1e-9), "cost, {}", said());
-        let share = |part: u64, all: Option<u64>| part as f64 / all.unwrap().max(1) as f64;
+        let share = |part: u64, all: Option<u64>| number(part) / number(all.unwrap().max(1));
         largest.0 = largest.0.max(share(used.model_calls, most.model_calls));
         largest.1 = largest.1.max(share(input + output, most.tokens));
     }

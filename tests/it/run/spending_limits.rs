@@ -1,7 +1,5 @@
 //! Spending limits over runs: what is reserved and settled, and what becomes of a run at a limit.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Gate, Server};
@@ -12,7 +10,7 @@ const DAY_MS: u128 = 24 * 3_600_000;
 
 /// By how many milliseconds a clock is ahead that shows noon.
 fn noon_ms() -> u128 {
-    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let now_ms = u128::try_from(loopctl::drive::clock::wall_ms()).unwrap();
     DAY_MS + DAY_MS / 2 - now_ms % DAY_MS
 }
 

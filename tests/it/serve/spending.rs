@@ -1,7 +1,5 @@
 //! Spending limits at a server: a run that waits for room takes no slot and continues by itself, and the limits are shown.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::{Value, json};
 
 use crate::common::complete;
@@ -23,7 +21,7 @@ fn a_run_that_waits_for_room_takes_no_slot_and_continues_when_the_day_is_over() 
     let berlin = json!({ "every": "day", "timezone": "Europe/Berlin", "tokens": 90_000 });
     scripted(&place, &[said], json!({ "limits": [limit, full, empty, berlin] }));
     // Noon.
-    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let now_ms = u128::try_from(loopctl::drive::clock::wall_ms()).unwrap();
     let noon_ms = DAY_MS + DAY_MS / 2 - now_ms % DAY_MS;
     place.file("clock", noon_ms.to_string());
     let clock = place.path().join("clock").to_str().unwrap().to_owned();

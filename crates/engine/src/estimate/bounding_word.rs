@@ -72,21 +72,16 @@ impl FoundWords {
         Self { tree, around, found: Vec::new() }
     }
 
-    fn add(&mut self, figures: &[BoundedFigure], word: &str, value: impl ToString) {
+    fn add(&mut self, figures: &[BoundedFigure], word: &str, value: impl ToString + Copy) {
         let pointer = word.replace('.', "/");
         let at = self.place(&pointer);
         self.add_at(figures, word, value, at);
     }
 
-    fn add_at(&mut self, figures: &[BoundedFigure], word: &str, value: impl ToString, at: Option<String>) {
+    fn add_at(&mut self, figures: &[BoundedFigure], word: &str, value: impl ToString + Copy, at: Option<String>) {
         let value = value.to_string();
-        for figure in figures {
-            self.found.push(BoundingWord {
-                figure: *figure,
-                word: word.to_owned(),
-                value: value.clone(),
-                at: at.clone(),
-            });
+        for (figure, at) in figures.iter().zip(std::iter::repeat_n(at, figures.len())) {
+            self.found.push(BoundingWord { figure: *figure, word: word.to_owned(), value: value.clone(), at });
         }
     }
 
@@ -137,7 +132,7 @@ impl FoundWords {
             if let Some(price) = model.price {
                 let value = format!("${} and ${} a million", price.input, price.output);
                 let word = format!("models.{}.price", model.name);
-                self.add_at(&[BoundedFigure::CostUsd], &word, value, project_file());
+                self.add_at(&[BoundedFigure::CostUsd], &word, value.as_str(), project_file());
             }
         }
         self.of_head(&program.head);

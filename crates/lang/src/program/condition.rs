@@ -367,7 +367,7 @@ impl ConditionOperand {
                         value_kind(other)
                     ))),
                 };
-                if rules.reads_json { scope.with_json(&value, length) } else { length(&value) }
+                if rules.reads_json { scope.with_json(value, length) } else { length(&value) }
             }
         }
     }

@@ -159,7 +159,7 @@ impl<'a> Scope<'a> {
         let mut rest = path;
         while let Some((segment, behind)) = rest.split_first() {
             let below = match value {
-                Value::String(text) => return self.walk_text(text, so_far, rest, read),
+                Value::String(text) => return self.walk_text(text, &so_far, rest, read),
                 Value::Object(members) => members.get(segment),
                 Value::Array(items) => index(segment).and_then(|at| items.get(at)),
                 _ => None,
@@ -176,7 +176,7 @@ impl<'a> Scope<'a> {
     fn walk_text(
         &self,
         text: &'a str,
-        so_far: String,
+        so_far: &str,
         path: &[String],
         read: &mut usize,
     ) -> Result<Cow<'a, Value>, Unresolved> {
@@ -199,7 +199,7 @@ impl<'a> Scope<'a> {
                 .map(|value| Cow::Owned(value.into_owned())),
             None => {
                 *read = read.saturating_add(if is_json { NAME_BYTES } else { text.len() });
-                Err(absent_in_text(&so_far, segment, text, TextReading { json: &self.json, found: &json }))
+                Err(absent_in_text(so_far, segment, text, TextReading { json: &self.json, found: &json }))
             }
         }
     }
@@ -229,14 +229,16 @@ impl<'a> Scope<'a> {
     }
 
     /// The same of what a path of this scope leads to, as far as it is such a text; the value itself where it is none.
-    pub(crate) fn with_json<T>(&self, value: &Cow<'a, Value>, work: impl FnOnce(&Value) -> T) -> T {
+    pub(crate) fn with_json<T>(&self, value: Cow<'a, Value>, work: impl FnOnce(&Value) -> T) -> T {
         match value {
-            Cow::Borrowed(Value::String(text)) => {
-                let json = self.json.of_kept(text);
-                work(json.value().unwrap_or(value))
-            }
-            Cow::Owned(Value::String(text)) => work(self.json.of(text).value().unwrap_or(value)),
-            _ => work(value),
+            Cow::Borrowed(value) => match value {
+                Value::String(text) => work(self.json.of_kept(text).value().unwrap_or(value)),
+                _ => work(value),
+            },
+            Cow::Owned(value) => match &value {
+                Value::String(text) => work(self.json.of(text).value().unwrap_or(&value)),
+                _ => work(&value),
+            },
         }
     }
 
@@ -467,6 +469,7 @@ fn absent(name: &str, segment: &str, value: &Value, json: &JsonTexts) -> Unresol
 }
 
 /// What was read of a text, and how.
+#[derive(Clone, Copy)]
 struct TextReading<'r> {
     json: &'r JsonTexts,
     found: &'r TextJson,

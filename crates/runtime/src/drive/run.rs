@@ -314,8 +314,7 @@ impl<'a> Driver<'a> {
     pub(super) async fn take(&mut self, what: EventKind) -> Result<Effects, Fault> {
         self.close_below(&what).await?;
         let cancelled = match &what {
-            // On the heap, because each waiting run has the room for it.
-            EventKind::Cancelled(cancelled) => Some(Box::new(cancelled.clone())),
+            EventKind::Cancelled(cancelled) => Some(cancelled.clone()),
             _ => None,
         };
         let taken = self.hand_over(what)?;

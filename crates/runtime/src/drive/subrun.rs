@@ -38,7 +38,6 @@ use loopctl_lang::program::Program;
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// The outcome of a call.
-#[expect(clippy::large_enum_variant, reason = "moved once or twice a step; a box would be an allocation each time")]
 pub(super) enum PerformedCall {
     /// It returned, or waits for a human.
     Event(EventKind),

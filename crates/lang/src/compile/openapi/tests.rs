@@ -45,7 +45,7 @@ fn a_secret_stays_with_its_scheme_whatever_comes_before_it() {
     };
     let first = made(&with_schemes(&["api_key"]), &settings);
     assert_eq!(sent(&first)["of_api_key"], "orgconfig:shop_api_key");
-    let later = PinSettings { known_keys: first.scheme_keys.clone(), ..settings.clone() };
+    let later = PinSettings { known_keys: first.scheme_keys, ..settings.clone() };
     let again = made(&with_schemes(&["API-Key", "api_key"]), &later);
     assert_eq!(sent(&again)["of_api_key"], "orgconfig:shop_api_key");
     assert_eq!(sent(&again)["of_API-Key"], "orgconfig:shop_api_key_2");

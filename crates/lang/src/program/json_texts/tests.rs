@@ -22,8 +22,8 @@ fn scope(input: &Value, rule: JsonRule) -> Scope<'_> {
     }
 }
 
-fn field(written: Value) -> Field {
-    Field::compile(&written).unwrap_or_else(|faults| panic!("{faults:?}"))
+fn field(written: &Value) -> Field {
+    Field::compile(written).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
 fn holds(condition: Value, scope: &Scope<'_>) -> Result<bool, String> {
@@ -60,10 +60,10 @@ fn a_text_that_should_be_json_and_is_none_has_no_missing_values() {
             json!(format!("{{{{#each input.{name}}}}}yes{{{{else}}}}no{{{{/each}}}}")),
         ];
         for written in asked {
-            let unresolved = field(written.clone()).resolve(&scope(&input, JsonRule::Whole)).unwrap_err();
+            let unresolved = field(&written).resolve(&scope(&input, JsonRule::Whole)).unwrap_err();
             assert_eq!(unresolved.kind, UnresolvedKind::Broken, "{written}: {unresolved}");
             assert!(unresolved.why.contains(why), "{written}: {unresolved}");
-            let older = field(written.clone()).resolve(&scope(&input, JsonRule::Fenced));
+            let older = field(&written).resolve(&scope(&input, JsonRule::Fenced));
             assert!(older.is_ok(), "{written}: {older:?}");
         }
         for condition in [
@@ -86,9 +86,9 @@ fn what_is_no_json_or_is_whole_has_missing_values_as_before() {
     for name in ["good", "plain", "code", "empty", "none"] {
         let path = format!("input.{name}.note");
         let scope = scope(&input, JsonRule::Whole);
-        assert_eq!(field(json!({ "n": format!("@{path}?") })).resolve(&scope), Ok(json!({})), "{name}");
+        assert_eq!(field(&json!({ "n": format!("@{path}?") })).resolve(&scope), Ok(json!({})), "{name}");
         let asks = json!(format!("{{{{#if {path}}}}}yes{{{{else}}}}no{{{{/if}}}}"));
-        assert_eq!(field(asks).resolve(&scope), Ok(json!("no")), "{name}");
+        assert_eq!(field(&asks).resolve(&scope), Ok(json!("no")), "{name}");
         assert_eq!(holds(json!({ "hasKey": format!("@{path}") }), &scope), Ok(false), "{name}");
     }
 }
@@ -102,7 +102,7 @@ fn a_long_text_is_parsed_once_and_each_has_its_own_values() {
     for _ in 0..2 {
         for number in 0..many {
             let path = format!("@input.of.{number}.n");
-            assert_eq!(field(json!(path)).resolve(&scope), Ok(json!(number)));
+            assert_eq!(field(&json!(path)).resolve(&scope), Ok(json!(number)));
         }
     }
     let kept = scope.json.kept.borrow();

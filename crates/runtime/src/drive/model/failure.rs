@@ -65,8 +65,6 @@ pub(super) struct AttemptFailure {
     pub(super) message: String,
     /// Whether the same request may succeed when it is sent again.
     pub(super) transient: bool,
-    /// Whether nothing listens at the address of the server.
-    pub(super) is_connection_refused: bool,
     /// How far the request came, and its reply.
     pub(super) sent: SentPart,
     /// The wait that the server asked for.
@@ -88,6 +86,8 @@ pub(super) struct AttemptFailure {
 /// How far a request came, and its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SentPart {
+    /// Nothing listens at the address of the server.
+    NobodyListens,
     /// There was no connection.
     Nothing,
     /// The request, as far as is known.
@@ -118,7 +118,6 @@ impl AttemptFailure {
             code,
             message,
             transient: false,
-            is_connection_refused: false,
             sent: SentPart::Request,
             after: None,
             status: None,
@@ -161,7 +160,7 @@ impl AttemptFailure {
     /// Whether the request may have been paid for although nothing says what it used: it was sent, and nobody refused it.
     pub(super) fn may_be_paid(&self) -> bool {
         match self.sent {
-            SentPart::Nothing => false,
+            SentPart::NobodyListens | SentPart::Nothing => false,
             SentPart::Request => self.transient && self.status.is_none(),
             SentPart::PartOfReply => true,
         }
@@ -301,7 +300,8 @@ impl Peer {
             deepest = cause;
             kind = deepest.downcast_ref::<std::io::Error>().map(std::io::Error::kind).or(kind);
         }
-        let is_connection_refused = kind == Some(ErrorKind::ConnectionRefused);
+        let is_refused = kind == Some(ErrorKind::ConnectionRefused);
+        let sent = if is_refused { SentPart::NobodyListens } else { sent };
         let failure = AttemptFailure::unreachable(match kind {
             Some(ErrorKind::ConnectionRefused) => format!("connection refused by {name}"),
             Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted) => {
@@ -311,7 +311,7 @@ impl Peer {
             _ if error.is_body() || error.is_decode() => format!("the answer of {name} was cut off"),
             _ => format!("the connection to {name} broke: {}", self.clean(&deepest.to_string())),
         });
-        AttemptFailure { is_connection_refused, sent, ..failure }
+        AttemptFailure { sent, ..failure }
     }
 }
 

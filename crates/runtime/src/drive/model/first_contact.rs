@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::failure::AttemptFailure;
+use super::failure::{AttemptFailure, SentPart};
 use loopctl_lang::language::react::Retry;
 
 /// How long a model is retried whose server refuses each connection, while no server of a model was reached.
@@ -29,7 +29,7 @@ impl FirstContact {
 
     /// Takes note of a failed attempt. Returns whether nothing listens where the server should be, and never did.
     pub(super) fn misses(&self, failure: &AttemptFailure) -> bool {
-        if !failure.is_connection_refused {
+        if failure.sent != SentPart::NobodyListens {
             self.is_made();
         }
         self.is_awaited.load(Ordering::SeqCst)

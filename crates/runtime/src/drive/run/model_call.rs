@@ -79,7 +79,8 @@ impl Driver<'_> {
             }
         };
         let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
-        let question = question(self.world, self.program, &self.lease, state);
+        // On the heap, because a run that waits for something else has the room for it, too.
+        let question = Box::new(question(self.world, self.program, &self.lease, state));
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),

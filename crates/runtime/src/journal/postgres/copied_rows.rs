@@ -132,5 +132,10 @@ impl Database {
 }
 
 fn borrowed(values: &[OwnedParameter]) -> Vec<Parameter<'_>> {
-    values.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect()
+    let mut all: Vec<Parameter<'_>> = Vec::with_capacity(values.len());
+    for (value, kind) in values {
+        let value: &(dyn ToSql + Sync) = &**value;
+        all.push((value, kind.clone()));
+    }
+    all
 }

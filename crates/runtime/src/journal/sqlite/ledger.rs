@@ -141,7 +141,8 @@ impl WriteRequest for Reservation {
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Reserving, RequestError> {
         let connection = transaction.connection;
         self.drop_parts(connection)?;
-        if !self.is_taken(connection)? && !(self.give_back(transaction)? && self.is_taken(connection)?) {
+        let is_taken = self.is_taken(connection)? || (self.give_back(transaction)? && self.is_taken(connection)?);
+        if !is_taken {
             let balance = connection.prepare_cached(BALANCE)?.query_row(
                 params![self.account, self.time.from_ms, self.time.until_ms],
                 |row| {
