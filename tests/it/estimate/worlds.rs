@@ -123,7 +123,7 @@ impl DynTool for Look {
             match chance.below(5) {
                 0 => Err(ToolFault::new("away", letter.repeat(500))),
                 1 => Ok(json!({ "list": vec![letter; 200] })),
-                _ => Ok(Value::from(letter.repeat(size(&mut chance, 4_000)))),
+                _ => Ok(Value::from(letter.repeat(size(chance, 4_000)))),
             }
         })
     }
