@@ -181,7 +181,7 @@ fn a_filter_selects_and_fail_fast_stops() {
         json!({"name": name, "replies": [answer("x")], "expect": {"answer": if name == "one" { "x" } else { "y" }}})
     });
     let folder = with_scenarios(json!(scenarios));
-    let filtered = stderr(&loopctl(&["test", &path(&folder), "--filter", "tw"]));
+    let filtered = stderr(&loopctl(&["test", &path(&folder), "--filter", "two"]));
     assert!(filtered.contains("✗ two") && !filtered.contains("one ") && !filtered.contains("three"), "{filtered}");
     let stopped = stderr(&loopctl(&["test", &path(&folder), "--fail-fast"]));
     assert!(stopped.contains("✓ one") && stopped.contains("✗ two") && !stopped.contains("three"), "{stopped}");
