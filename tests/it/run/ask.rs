@@ -393,7 +393,7 @@ fn the_secret_of_a_target_is_required_at_the_start_and_a_script_that_plays_notif
     let checked = place.call(&["check", "--env", "loop.json"]);
     assert_eq!(checked.code, 1, "{checked:#?}");
     assert!(checked.stderr.contains("L133") && checked.stderr.contains("the question to ops needs it"), "{checked:#?}");
-    let refused = place.call(&["run", "loop.json", "--input", "id=C-7"]);
+    let refused = place.call(&["run", "loop.json", "--input", "id=C-7", "--input", "word=hunter2"]);
     assert_eq!(refused.code, 2, "{refused:#?}");
     assert!(
         refused.stderr.contains("hook.txt") && refused.stderr.contains("the question to ops needs it"),
@@ -409,6 +409,8 @@ fn the_secret_of_a_target_is_required_at_the_start_and_a_script_that_plays_notif
         "script.json",
         "--input",
         "id=C-7",
+        "--input",
+        "word=hunter2",
         "--output",
         "json",
     ]);

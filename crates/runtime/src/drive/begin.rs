@@ -126,7 +126,8 @@ impl Engine {
         let _tools = self.world.toolbox.open(run);
         let (driver, effects) = started.driver(&self.world, program, watch.clone());
         let finished = if waits { driver.leave().await? } else { driver.drive(effects).await? };
-        self.left(program, finished, &watch).await
+        // On the heap, because it begins when the run no longer waits.
+        Box::pin(self.left(program, finished, &watch)).await
     }
 
     /// The same as [`Engine::begin`]; `origin` says which run calls it.
