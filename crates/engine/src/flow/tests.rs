@@ -400,15 +400,15 @@ fn what_a_step_used_before_its_driver_left_it_counts_for_the_run_and_for_its_ite
         step(&program, state, Event { at: Moment { wall_ms: at, active_ms: 0 }, kind }).unwrap()
     };
     take(&mut state, EventKind::Started(start));
-    let begun = steps_of(&take(&mut state, work_returned("0")));
+    let first = steps_of(&take(&mut state, work_returned("0")));
     let tokens = Some(Tokens { input: 10, output: 5, ..Tokens::default() });
-    let left = StepLeft { at: begun[0].to_string(), tokens, cost_usd: None };
+    let left = StepLeft { at: first[0].to_string(), tokens, cost_usd: None };
     take(&mut state, EventKind::StepLeft(left.clone()));
     let Current::Items(items) = &state.as_flow().unwrap().progress.root.current else { unreachable!() };
     assert_eq!((state.counters.tokens.input, items.open[&0].spent.tokens.output), (10, 5));
     let twice = Event { at: Moment { wall_ms: 9, active_ms: 0 }, kind: EventKind::StepLeft(left) };
     assert!(step(&program, &mut state, twice).is_err(), "it is not under way");
-    assert_eq!(steps_of(&take(&mut state, EventKind::Resumed)), begun);
+    assert_eq!(steps_of(&take(&mut state, EventKind::Resumed)), first);
     assert_eq!(state.counters.tokens.input, 10);
 }
 
@@ -421,12 +421,12 @@ fn a_step_that_waits_for_its_next_attempt_was_not_called_when_its_driver_died() 
     };
     let EventKind::Started(mut start) = started() else { unreachable!() };
     start.input = json!({ "items": [] });
-    let begun = steps_of(&take(&mut state, 1, EventKind::Started(start)));
-    let (at, error) = (begun[0].to_string(), ToolFault::new("no room".to_owned(), ""));
+    let first = steps_of(&take(&mut state, 1, EventKind::Started(start)));
+    let (at, error) = (first[0].to_string(), ToolFault::new("no room".to_owned(), ""));
     let failed = StepRetried { at, attempt: 1, error, duration_ms: 1, delay_ms: 1_000, lost: false };
-    assert_eq!(steps_of(&take(&mut state, 2, EventKind::StepRetried(Box::new(failed)))), begun);
+    assert_eq!(steps_of(&take(&mut state, 2, EventKind::StepRetried(Box::new(failed)))), first);
     for wall_ms in [3, 1_001] {
-        assert_eq!(steps_of(&take(&mut state, wall_ms, EventKind::Resumed)), begun);
+        assert_eq!(steps_of(&take(&mut state, wall_ms, EventKind::Resumed)), first);
         assert_eq!(state.status(), Status::Running);
     }
     // It was due: nobody knows whether it was called.
