@@ -18,7 +18,7 @@ const ACTIONS = {
 };
 /** The filters of a list that a request of many runs takes; those that it does not take must be empty. */
 const TAKEN = ["status", "loop", "search", ...TIMES];
-const LEFT_OUT = ["session", "called", "cursor"];
+const LEFT_OUT = ["waiting", "session", "called", "cursor"];
 /** The most runs of a request, the number from which they are not counted, and the most reasons that are shown. */
 const MOST_RUNS = 500;
 const MOST_COUNTED = 10000;

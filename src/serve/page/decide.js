@@ -169,7 +169,8 @@ export function questions(section, view, post, link) {
     fill(section, el("h2", {}), el("p", { class: "meta" }), el("div", { hidden: "" }), el("div", { class: "asked" }));
   }
   const [title, note, part, list] = section.children;
-  fill(title, asked.every((question) => question.kind.startsWith("waiting")) ? titles[asked[0]?.kind] || "Waits" : "Waits for a human");
+  const waitsByItself = ({ kind }) => kind.startsWith("waiting") || kind === "model_error" || kind === "spending_limit";
+  fill(title, asked.every(waitsByItself) ? titles[asked[0]?.kind] || "Waits" : "Waits for a human");
   const left = view.waiting - asked.length;
   fill(note, view.waiting > 1 ? `${count(view.waiting, "step")} wait${left > 0 ? `; these are the first ${asked.length}` : ""}` : "");
   const isTable = table(part, asked, post.all, link);

@@ -2,7 +2,7 @@
 
 import { counted, lay } from "./list.js";
 import { asked, usage } from "./place.js";
-import { get } from "./server.js";
+import { get, withToken } from "./server.js";
 import { changed } from "./said.js";
 import { amount, count, el, fill, plain, refill } from "./text.js";
 import { ago, dollars } from "./units.js";
@@ -37,11 +37,20 @@ async function figured() {
 /** The figures as they are known. Old ones are asked for again, and the lists do not wait for them. */
 function known() {
   if (!asking && (!figures || Date.now() - figures.at >= FIGURE_AGE_MS)) {
-    const done = (now) => { figures = now || figures; asking = null; };
-    asking = figured().then((now) => { done(now); changed(); }, () => done(null));
+    const mine = figured().catch(() => null);
+    asking = mine;
+    mine.then((now) => {
+      // Figures that come for a token that was forgotten since are not shown to the next one.
+      if (asking !== mine) return;
+      asking = null;
+      if (!now) return;
+      figures = now;
+      changed();
+    });
   }
   return figures;
 }
+withToken(() => { figures = asking = null; });
 
 function tile(kind, href, name, value, note) {
   return el("li", { class: kind }, el("a", { href }, el("span", { class: "meta" }, name), el("b", {}, value), el("span", { class: "meta" }, note)));
@@ -53,7 +62,11 @@ function limited(limits) {
   if (!most) return [];
   const used = Math.round(amount(most.used) * 100);
   const kind = used >= 100 ? "failed" : used >= NEAR_LIMIT ? "paused" : "";
-  const note = most.most_usd === undefined ? `${count(most.tokens, "token")} of ${plain(most.most_tokens)}` : `${dollars(most.cost_usd)} of ${dollars(most.most_usd)}`;
+  const notes = [
+    most.most_tokens === undefined ? "" : `${count(most.tokens, "token")} of ${Number(plain(most.most_tokens)).toLocaleString("en")}`,
+    most.most_usd === undefined ? "" : `${dollars(most.cost_usd)} of ${dollars(most.most_usd)}`,
+  ];
+  const note = notes.filter(Boolean).join(", ");
   return [tile(kind, "#/runs?since=today", `Limit of ${most.of}, ${most.every}`, `${used} %`, [note, most.until ? `, until ${most.until.slice(0, 16).replace("T", " ")} UTC` : ""].join(""))];
 }
 
@@ -64,7 +77,7 @@ function tiles({ failed, today, running }, waiting) {
   const { total, left_out: left } = today;
   const unknown = amount(total.unpriced_runs) + amount(total.unknown_runs);
   return [
-    tile(waiting.agents.length ? "paused" : "", "#/runs?status=paused", "Waiting for people", number(waiting),
+    tile(waiting.agents.length ? "paused" : "", "#/runs?waiting=true", "Waiting for people", number(waiting),
       oldest ? ["the oldest came ", ago(oldest.updated_at)] : waiting.agents.length ? "the newest are counted" : "nothing waits"),
     tile(failed.agents.length ? "failed" : "", "#/runs?status=failed&ended_since=yesterday", "Failed since yesterday", number(failed),
       newest ? ["the last one that started ended ", ago(newest.updated_at)] : "nothing failed"),
@@ -88,8 +101,7 @@ function fault(view) {
 
 /** Shows what waits and what failed, and gives the ids of the runs that are shown. */
 export async function home(isHome, isFiltered, isCurrent) {
-  const waiting = await get(asked({ status: "paused" }, isHome ? COUNTED_RUNS : WAITING_RUNS));
-  waiting.agents = waiting.agents.filter((run) => !run.termination?.startsWith("waiting") && run.termination !== "spending_limit");
+  const waiting = await get(asked({ waiting: "true" }, isHome ? COUNTED_RUNS : WAITING_RUNS));
   const shown = new Set();
   const facts = { shown, waiting: number(waiting), waits: waiting.agents.length > 0 };
   if (!isCurrent()) return facts;
@@ -112,6 +124,6 @@ export async function home(isHome, isFiltered, isCurrent) {
     if ($("tiles").shown !== key) refill($("tiles"), text);
     $("tiles").shown = key;
   }
-  counted(view ? { paused: number(waiting), running: number(view.running) } : {});
+  counted(view ? { running: number(view.running) } : {});
   return facts;
 }

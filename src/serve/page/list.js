@@ -2,7 +2,7 @@
 
 import { bulk } from "./bulk.js";
 import { TIMES, asked, listed, read, usage } from "./place.js";
-import { get } from "./server.js";
+import { get, withToken } from "./server.js";
 import { amount, count as counts, el, fill, plain } from "./text.js";
 import { ago, dollars, elapsed, isOpen } from "./units.js";
 
@@ -100,11 +100,11 @@ let chosen = {};
 
 /** The filters that have no field: in a line, with the way to the list without them. */
 function only() {
-  const { session, until, ended_until: ended, called } = chosen;
-  const parts = [session ? `session ${session}` : "", until ? `started before ${until}` : "", ended ? `ended before ${ended}` : "", called === "true" ? "with the runs that runs called" : ""];
+  const { session, until, ended_until: ended, called, waiting } = chosen;
+  const parts = [waiting === "true" ? "waiting for people" : "", session ? `session ${session}` : "", until ? `started before ${until}` : "", ended ? `ended before ${ended}` : "", called === "true" ? "with the runs that runs called" : ""];
   const text = parts.filter(Boolean).join(", ");
   $("only").hidden = !text;
-  fill($("only"), text ? [`Only these: ${text}. `, el("a", { class: "link", href: listed({ ...chosen, session: "", until: "", ended_until: "", called: "", cursor: "" }) }, "Without this filter")] : []);
+  fill($("only"), text ? [`Only these: ${text}. `, el("a", { class: "link", href: listed({ ...chosen, waiting: "", session: "", until: "", ended_until: "", called: "", cursor: "" }) }, "Without this filter")] : []);
 }
 
 /** Takes the filters of a place, and shows them. */
@@ -161,7 +161,7 @@ function count() {
   }
 }
 
-/** Shows how many runs have each status, as far as lists know it: of `{ paused: "3" }` those that wait. */
+/** Shows how many runs have each status, as far as lists know it: of `{ running: "3" }` those under way. */
 export function counted(of) {
   numbers.lists = of;
   count();
@@ -170,7 +170,7 @@ export function counted(of) {
 /** Counts the runs with the other filters of the list. What the server would have to read run by run is not counted. */
 async function figured() {
   const { loop, since, until } = chosen;
-  const isCounted = read().view === "runs" && !["search", "session", "called"].some((key) => chosen[key]) && !TIMES.some((key) => key.startsWith("ended") && chosen[key]);
+  const isCounted = read().view === "runs" && !["search", "waiting", "session", "called"].some((key) => chosen[key]) && !TIMES.some((key) => key.startsWith("ended") && chosen[key]);
   const of = isCounted ? usage({ loop, since, until }) : "";
   if (numbers.of === of && (!of || Date.now() - numbers.at < COUNT_AGE_MS)) return;
   const isOther = numbers.of !== of;
@@ -188,6 +188,12 @@ export function offer(names) {
   const known = new Set(Array.from(field.options, (one) => one.value));
   for (const name of names) if (name && !known.has(name)) { known.add(name); field.append(el("option", { value: name }, name)); }
 }
+
+withToken(() => {
+  Object.assign(numbers, { lists: {}, usage: {}, of: null, at: 0 });
+  for (const one of [...$("loop").options]) if (one.value) one.remove();
+  for (const list of document.querySelectorAll(".runs")) list.replaceChildren();
+});
 
 /** Asks for the runs of the list. */
 export const wanted = () => get(asked(chosen, PAGE_RUNS));

@@ -6,7 +6,7 @@ import { read } from "./place.js";
 import { loops } from "./loops.js";
 import { workers } from "./workers.js";
 import { audit } from "./audit.js";
-import { enter, is, leave, move } from "./run.js";
+import { enter, is, leave, look as lookAtRun, move } from "./run.js";
 import { Refused, ask, because, hasToken, keepToken, whenWanted } from "./server.js";
 import { CHANGED, note, say, said } from "./said.js";
 import { count, fill } from "./text.js";
@@ -68,6 +68,8 @@ async function look() {
       $("main").hidden = $("views").hidden = false;
       $("forget").hidden = !hasToken();
       mark(read().id);
+      // Why a run can't be read is said where it is shown.
+      if (view === "run") lookAtRun().catch(() => {});
       if (view === "workers") workers($("other"));
       if (view === "audit") audit($("other"), "", read().filters);
       document.title = waits ? `(${waiting}) loopctl` : "loopctl";

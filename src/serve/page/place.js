@@ -4,7 +4,7 @@
 /** The filters of a list of runs that are times. */
 export const TIMES = ["since", "until", "ended_since", "ended_until"];
 /** The filters of the views that have some, by their names in the address. */
-const FILTERS = ["status", "search", "loop", ...TIMES, "session", "called", "cursor"];
+const FILTERS = ["status", "waiting", "search", "loop", ...TIMES, "session", "called", "cursor"];
 const OF_VIEWS = { runs: FILTERS, audit: ["action", "token", "run", "since", "cursor"] };
 const VIEWS = ["runs", "loops", "workers", "audit"];
 

@@ -17,6 +17,8 @@ const RETRY_MS = 1000;
 const SETTLE_MS = 20;
 /** The least time between two looks at the status of a run that is under way. */
 const FACTS_MS = 3000;
+/** The least time between two looks at a run that has ended: somebody else may retry it. */
+const ENDED_MS = 5000;
 
 let open = { id: "" };
 
@@ -152,6 +154,24 @@ function drawn(run, wait = SETTLE_MS) {
   else draw();
 }
 
+/** Shows the status of the run in its head. */
+function known(run, status) {
+  run.status = status;
+  run.looked = Date.now();
+  state(run, $("about"), status, reopen);
+}
+
+/** Looks at the open run now and then: the time since its start grows, and one that has ended is under way again when somebody retries it. */
+export async function look() {
+  const run = open;
+  if (!run.status) return;
+  if (!run.over || Date.now() - run.looked < ENDED_MS) return state(run, $("about"), run.status, reopen);
+  run.looked = Date.now();
+  const status = await get(of(run.id, "status"), { signal: run.stop.signal });
+  if (open !== run) return undefined;
+  return status.status === run.status.status ? known(run, status) : reopen();
+}
+
 /** Asks for the status for the head of the run: once the events pause, and then now and then only. */
 function facts(run) {
   if (run.asking) return;
@@ -159,7 +179,7 @@ function facts(run) {
     run.asking = 0;
     try {
       const status = await get(of(run.id, "status"), { signal: run.stop.signal });
-      if (open === run) state(run, $("about"), status, reopen);
+      if (open === run) known(run, status);
     } catch (why) {
       if (open === run && why instanceof Refused) say(why.message);
     }
@@ -266,7 +286,7 @@ function settle(run) {
     try {
       const status = await get(of(run.id, "status"), { signal: run.stop.signal });
       if (open !== run) return;
-      state(run, $("about"), status, reopen);
+      known(run, status);
       const pause = status.result.pause;
       if (status.status === "quarantined") {
         busy("");

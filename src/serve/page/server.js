@@ -9,8 +9,13 @@ let wanted = () => new Refused("");
 export const whenWanted = (ask) => { wanted = ask; };
 export const hasToken = () => Boolean(token);
 
+const forgetful = [];
+/** Calls `forget` when the token changes: what the server said belongs to the token that asked. */
+export const withToken = (forget) => forgetful.push(forget);
+
 /** Keeps a token for this tab; null forgets it. */
 export function keepToken(text) {
+  if (text !== token) for (const forget of forgetful) forget();
   token = text;
   if (text === null) sessionStorage.removeItem("token");
   else sessionStorage.setItem("token", text);

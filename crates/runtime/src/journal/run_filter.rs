@@ -86,6 +86,8 @@ pub struct RunFilter {
     pub statuses: Vec<ListedStatus>,
     /// Also those that are paused, and those under way of which a part waits for a human. Without `statuses`: only those.
     pub waiting: bool,
+    /// Only those that wait for a human: neither for a time or an event, nor for a model or a spending limit.
+    pub for_humans: bool,
     /// Of this organisation only; the empty text is the runs of none.
     pub org: Option<String>,
     /// Those whose id begins with this text only.
@@ -163,7 +165,8 @@ impl RunFilter {
     /// Whether the status of a run is wanted.
     pub(super) fn wants_status_of(&self, run: &RunSummary) -> bool {
         let waits = run.status == Status::Paused || run.waits_since_ms.is_some();
-        !self.names_statuses() || self.waiting && waits || self.statuses.contains(&run.listed_status())
+        let is_listed = !self.names_statuses() || self.waiting && waits || self.statuses.contains(&run.listed_status());
+        is_listed && (!self.for_humans || run.status != Status::Quarantined && run.waits_for_human())
     }
 }
 

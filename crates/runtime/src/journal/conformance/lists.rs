@@ -97,6 +97,21 @@ pub(super) fn what_waits_for_a_human_is_listed_also_while_its_run_is_under_way(j
     wait(journal.create(NewRun { status_record, ..new_run("first") })).unwrap();
     assert_eq!(listed(RunFilter { limit: 1, ..waiting() }), [("first".to_owned(), Some(3))]);
     assert!(wait(journal.find("first")).unwrap().unwrap().waits_for_human());
+    // What continues by itself waits, and for no human.
+    use Termination::{ModelError, SpendingLimit, Stuck, Waiting, WaitingEvent};
+    for (id, why) in
+        [("away", ModelError), ("until", Waiting), ("event", WaitingEvent), ("full", SpendingLimit), ("stuck", Stuck)]
+    {
+        wait(journal.create(new_run(id))).unwrap();
+        let status_record = Some(record(Status::Paused, Some(why), None));
+        wait(journal.append(Append { status_record, ..event(id, 1, 1) })).unwrap();
+    }
+    let ids = |filter: RunFilter| listed(filter).into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+    let for_humans = || RunFilter { for_humans: true, ..RunFilter::default() };
+    assert_eq!(ids(for_humans()), ["stuck", "first", "over", "above", "asks"]);
+    assert_eq!(ids(RunFilter { limit: 2, after: Some("stuck".to_owned()), ..for_humans() }), ["first", "over"]);
+    assert_eq!(ids(RunFilter { statuses: vec![ListedStatus::Paused], ..for_humans() }), ["stuck", "asks"]);
+    assert_eq!(ids(waiting()), ["stuck", "full", "event", "until", "away", "first", "over", "above", "asks"]);
 }
 
 pub(super) fn several_statuses_at_once_are_listed_exactly_as_they_are_shown(journal: &dyn Journal) {

@@ -83,6 +83,9 @@ const WAITING: &str = concat!(
     waits_with_those_below!(),
     ") IS NOT NULL) AND NOT (r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL)"
 );
+/// Of what [`WAITING`] lists, what no human is asked for.
+const WAITS_BY_ITSELF: &str = "r.status = 'paused'
+  AND coalesce(r.termination, '') IN ('model_error', 'waiting', 'waiting_event', 'spending_limit')";
 /// The SQL form of [`RunSummary::has_ended`].
 const ENDED: &str =
     "r.status IN ('completed', 'failed', 'cancelled') AND (r.status <> 'cancelled' OR r.termination IS NOT NULL)";
@@ -288,6 +291,9 @@ fn listed(select: &str, filter: &RunFilter) -> (String, Vec<SqlValue>) {
         let any: Vec<String> =
             statuses.chain(filter.waiting.then_some(WAITING.into())).map(|one| format!("({one})")).collect();
         and(&format!("({})", any.join(" OR ")), None);
+    }
+    if filter.for_humans {
+        and(&format!("{WAITING} AND NOT ({WAITS_BY_ITSELF})"), None);
     }
     match filter.org.as_deref() {
         Some("") => and("r.org IS NULL", None),

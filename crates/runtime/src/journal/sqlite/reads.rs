@@ -216,6 +216,9 @@ const WAITING: &str = concat!(
     waits_with_those_below!(),
     ") IS NOT NULL)"
 );
+/// Of what [`WAITING`] lists, what no human is asked for.
+const WAITS_BY_ITSELF: &str = "runs.status = 'paused'
+  AND coalesce(runs.termination, '') IN ('model_error', 'waiting', 'waiting_event', 'spending_limit')";
 /// The SQL form of [`RunSummary::has_ended`].
 const ENDED: &str =
     "status IN ('completed', 'failed', 'cancelled') AND (status <> 'cancelled' OR termination IS NOT NULL)";
@@ -472,6 +475,9 @@ fn clauses(filter: &RunFilter, living: &[String]) -> (String, Vec<SqlValue>) {
         );
     }
     let mut and = |clause: &str, value: Option<SqlValue>| and_all(clause, value.into_iter().collect());
+    if filter.for_humans {
+        and(&format!("{WAITING} AND NOT ({WAITS_BY_ITSELF}) AND NOT (status = 'running' AND {SET_ASIDE})"), None);
+    }
     match filter.org.as_deref() {
         // The plus keeps `runs_by_owner` out, in which the runs of none are not in their order: all of them would be sorted.
         Some("") => and("+org IS NULL", None),
