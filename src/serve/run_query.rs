@@ -20,9 +20,6 @@ pub struct RunQuery {
     /// of them waits for a human: these have `"waiting": true`.
     #[schemars(extend("pattern" = STATUSES))]
     pub status: Option<String>,
-    /// `true`: only those that wait for a human, also while another part of them is under way. Runs that wait for a time, an event,
-    /// a model or room in a spending limit are left out.
-    pub waiting: Option<bool>,
     /// Of this loop.
     #[serde(rename = "loop")]
     pub loop_name: Option<String>,
@@ -58,7 +55,6 @@ impl RunQuery {
         let words = self.status.iter().flat_map(|words| words.split(','));
         let statuses = words.map(status).collect::<Result<Vec<_>, _>>()?;
         Ok(RunFilter {
-            for_humans: self.waiting == Some(true),
             org: caller.seen_org(),
             loop_name: self.loop_name.clone(),
             session: self.session.as_deref().map(|session| session_in_store(caller.org.as_deref(), session)),

@@ -31,6 +31,9 @@ pub struct AgentsQuery {
     pub which: RunQuery,
     /// Also the runs that other runs called.
     pub called: bool,
+    /// Only the runs that wait for a human, also while another part of them is under way. Those that wait for a time, an event, a
+    /// model or room in a spending limit are left out.
+    pub waiting: bool,
     /// The most runs, 1 to 500; 50 by default.
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<usize>,
@@ -57,6 +60,7 @@ pub async fn agents(
     let filter = RunFilter {
         after: asked.cursor,
         called: asked.called,
+        for_humans: asked.waiting,
         // One more than the page shows, to know whether there is another page.
         limit: limit + 1,
         ..asked.which.filter(&caller)?

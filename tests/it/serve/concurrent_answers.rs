@@ -73,6 +73,7 @@ fn a_waiting_item_is_decided_and_goes_on_while_another_one_is_under_way() {
         assert_eq!(called(&tools), ["slow", "a"], "the decided item went on");
         let listed = server.get("/agents?status=paused").json();
         assert_eq!(listed["agents"][0]["question"], "Pay b?", "the first question that is open: {listed}");
+        assert_eq!(server.get("/agents?waiting=true").json()["agents"][0]["question"], "Pay b?", "{listed}");
         let reply = server.post(&format!("/approvals/{run}/each.2.ask?async=true"), &json!({ "approved": false }));
         assert_eq!(reply.status, 202, "{reply:?}");
         let again = server.post(&resume, &json!({ "approve": true, "at": "each.2.ask" }));

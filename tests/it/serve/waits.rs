@@ -57,6 +57,7 @@ fn a_run_that_waits_takes_no_slot_and_continues_after_a_restart_at_its_time() {
         assert_eq!(now["status"], "completed", "the only slot is free: {now:#}");
         let listed = server.get("/agents?status=paused").json();
         assert_eq!(listed["agents"][0]["waiting"], Value::Null, "no human is asked: {listed:#}");
+        assert_eq!(server.get("/agents?waiting=true").json()["agents"], json!([]), "{listed:#}");
         if store[1] != "memory" {
             drop(server);
             server = start();
