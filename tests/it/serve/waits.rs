@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use crate::common::Place;
 use crate::common::server::{Answer, Server};
+use crate::serve::browser::Browser;
 use crate::serve::client::Serving;
+use crate::serve::page::DESKTOP;
 
 /// A place whose workflow `late` waits for two hours before its call, and whose workflow `now` calls at once.
 fn place(tools: &Server) -> Place {
@@ -92,4 +94,40 @@ fn a_wait_is_ended_over_http_by_who_may_decide() {
     let ended = server.post(&format!("/agents/{id}/resume"), &json!({ "at": "pause", "approve": true })).json();
     assert_eq!(ended["status"], "completed", "{ended:#}");
     assert_eq!(posted(&tools), ["/late"]);
+}
+
+#[test]
+#[ignore = "for the nightly run: a browser of its own"]
+fn the_page_counts_who_asks_people_and_follows_a_run_that_somebody_else_retries() {
+    let Some(browser) = Browser::open(DESKTOP, false) else { return };
+    let tools = Server::with(|number, _| match number {
+        0 => Answer::json(&json!({})).status(400),
+        _ => Answer::json(&json!({})),
+    });
+    let place = place(&tools);
+    let ask = json!({ "id": "ask", "type": "PbotApproval", "properties": { "comment": "Pay Ada?" } });
+    place.json("workflows/ask.json", &json!({ "name": "ask", "definition": { "actions": [ask] } }));
+    let server = Serving::start(&place, &["--store", "memory"]);
+    let start = |name: &str| {
+        let run = server.post(&format!("/workflows/{name}/execute"), &json!({})).json();
+        run["agent_run_id"].as_str().unwrap_or_else(|| panic!("{run:#}")).to_owned()
+    };
+    start("ask");
+    // More than a short list has, and newer.
+    for _ in 0..12 {
+        start("late");
+    }
+    browser.go(&format!("http://{}/", server.address));
+    browser.shows(&["Waiting for people", "the oldest came", "Pay Ada?"]);
+    browser.until("return document.title === '(1) loopctl'");
+    browser.go(&format!("http://{}/#/runs?waiting=true", server.address));
+    browser.until("return document.querySelectorAll('#runs li').length === 1");
+    browser.shows(&["Only these: waiting for people"]);
+    let failed = start("now");
+    browser.go(&format!("http://{}/#{failed}", server.address));
+    browser.shows(&["http 400", "Run again"]);
+    let retried = server.post(&format!("/agents/{failed}/retry"), &json!({}));
+    assert_eq!(retried.json()["status"], "completed", "{retried:?}");
+    browser.until("return document.querySelector('#about .status')?.innerText === 'completed'");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
 }
