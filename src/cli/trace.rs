@@ -183,7 +183,13 @@ impl TraceCommand {
             )
         })?;
         let state = asked(run.program, run.events, number).map_err(CommandError::usage)?;
-        let view = IterationView::new(number, &state, run.result, &Redaction::new(&run.program.project.redact));
+        let view = IterationView::new(
+            number,
+            &state,
+            state.selected_names(run.program),
+            run.result,
+            &Redaction::new(&run.program.project.redact),
+        );
         match self.format {
             TraceFormat::Text => Ok(iteration::text(look, &view, run.result)),
             TraceFormat::Json => Ok(json_line(&view)?),
@@ -209,7 +215,7 @@ fn prompts(program: &Program, events: &[Event], redact: &Redaction) -> SentPromp
     let mut prompts = SentPrompts::default();
     if !program.is_flow() {
         let folded = each_asked(program, events, |iteration, state| {
-            prompts.add(iteration, state, redact);
+            prompts.add(iteration, state, state.selected_names(program), redact);
             ControlFlow::Continue(())
         });
         prompts.missing = folded.err();

@@ -44,6 +44,8 @@ pub(super) fn begin(program: &LoopProgram, state: &mut LoopState, started: Start
     let opening = format!("{}{question}", dialect::quoted(dialect, &context));
     state.conversation.push_with_files(Role::User, opening, started.files);
     let meaning = consent::meaning(&started.documents);
+    // The prompt was made with the same: it follows from the objective.
+    state.selected = program.selected(&started.objective).map(Arc::new);
     state.watch.window = started.model.learned_tokens;
     state.header = Arc::new(RunHeader {
         run_id: started.run_id,

@@ -4,6 +4,7 @@ use serde_json::{Number, Value, json};
 
 use super::dialect::as_json;
 use super::event::ToolResult;
+use super::find_tool;
 use super::fitted;
 use super::memory;
 use super::outcome::{Answer, Termination};
@@ -54,6 +55,10 @@ pub(super) fn run(program: &LoopProgram, state: &mut LoopState, which: Builtin, 
         }
         Builtin::RetrieveMemory => Done::Observed(memory::retrieve(&state.memory, text(input, "key").as_deref())),
         Builtin::LogProgress => Done::Observed(ToolResult::Ok(json!("Noted."))),
+        Builtin::FindTool => {
+            let query = text(input, "query").unwrap_or_default();
+            Done::Observed(find_tool::run(program, state, &query))
+        }
         // The validation refuses it earlier.
         Builtin::RunWorkflow => Done::Observed(ToolResult::failed("no workflow is declared for this loop")),
     }

@@ -32,6 +32,7 @@ pub mod digest;
 pub mod effect;
 pub mod estimate;
 pub mod event;
+mod find_tool;
 mod fitted;
 pub mod flow;
 mod fork;

@@ -7,6 +7,7 @@ use loopctl_lang::language::react::Dialect;
 use loopctl_lang::program::builtin::input_in_short;
 use loopctl_lang::program::json_texts::JsonTexts;
 use loopctl_lang::program::reference::{Scope, Unresolved};
+use loopctl_lang::program::selected_tools::SelectedTools;
 use loopctl_lang::program::{LoopProgram, ToolKind};
 
 /// The values for the system prompt, besides the program.
@@ -30,7 +31,7 @@ pub struct Facts<'a> {
 /// # Errors
 /// When the author's prompt needs a name that has no value.
 pub fn system(program: &LoopProgram, facts: &Facts<'_>) -> Result<String, Unresolved> {
-    let tools = tools(program);
+    let tools = tools(program, program.selected(facts.objective).as_ref());
     let instructions = instructions(program);
     match &program.system_prompt {
         Some(template) => template.render(&Scope {
@@ -106,10 +107,10 @@ fn instructions(program: &LoopProgram) -> Cow<'static, str> {
     Cow::Owned(format!("{instructions}\n{answer}\n{}", schema.text()))
 }
 
-/// The tools as text for the model: name, purpose, and input schema.
-fn tools(program: &LoopProgram) -> String {
+/// The tools that are offered as text for the model: name, purpose, and input schema.
+fn tools(program: &LoopProgram, selected: Option<&SelectedTools>) -> String {
     let mut lines = String::with_capacity(1000);
-    for tool in program.offered() {
+    for tool in program.offered_of(selected) {
         let name = dialect::name_for_model(program, &tool.name);
         let input = match tool.kind {
             ToolKind::Builtin(builtin) => input_in_short(builtin),

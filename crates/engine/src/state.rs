@@ -24,6 +24,7 @@ use super::question_post::QuestionPosts;
 use super::reply::refusal::RefusalCause;
 use super::token_estimator::TokenEstimator;
 use loopctl_lang::program::Program;
+use loopctl_lang::program::selected_tools::SelectedTools;
 
 pub use super::header::RunHeader;
 
@@ -77,6 +78,8 @@ pub struct LoopState {
     pub hints: Vec<GivenHint>,
     /// The failed requests to the model, each with its iteration.
     pub attempts: Vec<(u32, FailedAttempt)>,
+    /// The tools that are offered now; nothing where all are.
+    pub selected: Option<Arc<SelectedTools>>,
     /// The agent's memory.
     pub memory: BTreeMap<String, Value>,
     /// What the last reply brought besides its text.

@@ -17,7 +17,7 @@ use loopctl_lang::program::{Builtin, LoopProgram, Tool, ToolKind};
 /// # Errors
 /// All that is wrong, in words for the model.
 pub(super) fn call<'a>(program: &'a LoopProgram, state: &LoopState, wanted: &Wanted) -> Result<&'a Tool, String> {
-    let tool = program.tool(&wanted.name).ok_or_else(|| unknown(program, &wanted.name))?;
+    let tool = program.tool(&wanted.name).ok_or_else(|| unknown(program, state, &wanted.name))?;
     if let Some(why) = &wanted.unread {
         return Err(why.clone());
     }
@@ -120,10 +120,12 @@ fn missing_before_answer(program: &LoopProgram, state: &LoopState) -> Option<Str
     }
 }
 
-fn unknown(program: &LoopProgram, name: &str) -> String {
-    let names = || program.offered().map(|tool| dialect::name_for_model(program, &tool.name));
+fn unknown(program: &LoopProgram, state: &LoopState, name: &str) -> String {
+    let known = || program.offered().map(|tool| dialect::name_for_model(program, &tool.name));
+    let offered = program.offered_of(state.selected.as_deref());
+    let names = || offered.map(|tool| dialect::name_for_model(program, &tool.name));
     let shown: String = name.chars().take(64).collect();
-    let near = nearest(name, names()).map(|near| format!(" Did you mean {near}?")).unwrap_or_default();
+    let near = nearest(name, known()).map(|near| format!(" Did you mean {near}?")).unwrap_or_default();
     let all = names().collect::<Vec<_>>().join(", ");
     format!("there is no tool named {shown:?}, and nothing was called.{near} The tools are: {all}")
 }

@@ -149,6 +149,7 @@ fn of_loop(part: &CoveragePart, program: &LoopProgram, found: &mut Vec<CoverageP
     let is_listed = |tool: &&Tool| match tool.kind {
         // They have endings of their own.
         ToolKind::Builtin(Builtin::Complete | Builtin::PauseForHuman) => false,
+        ToolKind::Builtin(Builtin::FindTool) => true,
         ToolKind::Builtin(_) => properties.builtins.is_some(),
         _ => true,
     };

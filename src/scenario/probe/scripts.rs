@@ -7,7 +7,7 @@ use super::sample::sample;
 use super::{ProbeAim, ProbeScript};
 use crate::language::react::{RequiredTools, StuckAction};
 use crate::language::scenario::Scenario;
-use crate::program::{LoopProgram, Program, Tool, ToolKind, builtin};
+use crate::program::{Builtin, LoopProgram, Program, Tool, ToolKind, builtin};
 use crate::scenario::coverage::{CoverageKind, CoverageMap, CoverageOutcome, CoveragePoint};
 
 /// The number of requests that fail before a fallback is asked, if `retry.attempts` says nothing.
@@ -197,7 +197,8 @@ impl<'p> ScriptMaker<'p> {
 
     /// `times` calls of a tool, and the answer.
     fn calling(&self, tool: &Tool, times: u32) -> Result<Value, String> {
-        let input = sample(&tool.parameters)
+        let input = self
+            .input_of(tool)
             .ok_or_else(|| format!("no input can be made of the `parameters` of `{}`: write a scenario", tool.name))?;
         // The same call again and again would be a stuck run: the input varies, or another tool is called between.
         let one = |at: u32| -> Vec<Value> {
@@ -208,6 +209,15 @@ impl<'p> ScriptMaker<'p> {
         };
         let calls: Vec<Value> = (0..times.min(MAX_REPLIES)).flat_map(one).collect();
         Ok(said([calls, self.complete()?].concat()))
+    }
+
+    /// An input of a tool that lets it succeed. What finds tools is given the words of the name of one, whatever number is
+    /// written behind them.
+    fn input_of(&self, tool: &Tool) -> Option<Value> {
+        match tool.kind {
+            ToolKind::Builtin(Builtin::FindTool) => Some(json!({ "query": format!("{} ", self.tools().next()?.name) })),
+            _ => sample(&tool.parameters),
+        }
     }
 
     /// What the loop must call before it may answer, and the answer.

@@ -79,5 +79,5 @@ fn iteration(program: &Program, run: &RunSummary, events: Vec<Event>, at: &str) 
     let state = fold::fold(program, &run.run_id, events)?;
     let redact = Redaction::new(&program.project.redact);
     let result = result(whole(program, run), &state, &redact);
-    Ok(json(StatusCode::OK, &IterationView::new(number, &asked, &result, &redact)))
+    Ok(json(StatusCode::OK, &IterationView::new(number, &asked, asked.selected_names(program), &result, &redact)))
 }

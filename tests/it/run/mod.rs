@@ -103,6 +103,7 @@ mod seeds_deep_research;
 mod seeds_executionkit;
 mod seeds_hyphen;
 mod seeds_loomflow;
+mod select;
 mod side_by_side;
 mod signals;
 #[cfg(debug_assertions)]

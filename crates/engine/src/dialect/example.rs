@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::{Saying, is_native, name_for_model, say};
+use loopctl_lang::program::selected_tools::SelectedTools;
 use loopctl_lang::program::{LoopProgram, Schema, Tool};
 
 /// The most names that are listed.
@@ -13,15 +14,16 @@ const MAX_DEPTH: usize = 4;
 const MAX_MEMBERS: usize = 20;
 
 /// The words behind the second refusal in a row.
-pub fn example(program: &LoopProgram) -> String {
-    let names: Vec<&str> = program.offered().take(MAX_NAMES).map(|tool| name_for_model(program, &tool.name)).collect();
+pub fn example(program: &LoopProgram, selected: Option<&SelectedTools>) -> String {
+    let offered = || program.offered_of(selected);
+    let names: Vec<&str> = offered().take(MAX_NAMES).map(|tool| name_for_model(program, &tool.name)).collect();
     let tools = format!("The tools are: {}.", names.join(", "));
     let dialect = program.properties.dialect;
     // The form of a native call is the provider's.
     if is_native(dialect) {
         return format!("{tools} Call one of them by a real tool call.");
     }
-    let called = program.offered().find_map(|tool| Some((tool.name.clone(), example_input(tool)?)));
+    let called = offered().find_map(|tool| Some((tool.name.clone(), example_input(tool)?)));
     let turn = called.and_then(|call| {
         let thought = "why this is the right next step".to_owned();
         say(dialect, &Saying { thought, calls: vec![call], answer: None })

@@ -138,7 +138,10 @@ fn declared(program: &LoopProgram) -> u64 {
         let texts = [tool.name.as_str(), tool.description.as_str(), tool.parameters.text()];
         texts.iter().map(|text| length(text)).fold(TOOL_FRAME, u64::saturating_add)
     };
-    let tools = program.offered().map(of).fold(0, u64::saturating_add);
+    let mut sizes: Vec<u64> = program.offered().map(of).collect();
+    // Which of them are offered is not known: no more than so many are, and at most the longest.
+    sizes.sort_unstable_by(|one, other| other.cmp(one));
+    let tools = sizes.into_iter().take(program.most_offered()).fold(0, u64::saturating_add);
     // A provider reads them as they are declared, and within the schema of a turn.
     tools.saturating_add(answer(program)).saturating_mul(2).saturating_add(FRAME)
 }

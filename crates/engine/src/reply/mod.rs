@@ -404,7 +404,7 @@ fn unreadable(
         return none_taken(state);
     }
     if state.watch.invalid_in_a_row >= EXAMPLE_FROM {
-        why = format!("{why}\n\n{}", dialect::example(program));
+        why = format!("{why}\n\n{}", dialect::example(program, state.selected.as_deref()));
     }
     dialect::report_refusal(program.properties.dialect, &mut state.conversation, &why);
     Next::Think

@@ -35,6 +35,9 @@ pub struct IterationView<'a> {
     pub cost_usd: Option<f64>,
     /// What the model was sent, the system prompt first.
     pub messages: Vec<MessageView>,
+    /// The names of the tools that were offered, of a loop that does not offer all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub offered: Vec<String>,
     /// The memory of the run.
     pub memory: Value,
     /// What came of the reply: an entry a call, as in the trace.
@@ -71,8 +74,15 @@ pub struct MessageCall {
 }
 
 impl<'a> IterationView<'a> {
-    /// The iteration of a run. `asked` is the run when its model was asked, `result` contains the trace.
-    pub fn new(iteration: u32, asked: &LoopState, result: &'a RunResult, redact: &Redaction) -> Self {
+    /// The iteration of a run. `asked` is the run when its model was asked, `offered` names the tools then, where not all
+    /// were offered, and `result` contains the trace.
+    pub fn new(
+        iteration: u32,
+        asked: &LoopState,
+        offered: Vec<String>,
+        result: &'a RunResult,
+        redact: &Redaction,
+    ) -> Self {
         let entries = result.trace.as_deref().unwrap_or_default();
         let memory = Value::Object(asked.memory.clone().into_iter().collect());
         Self {
@@ -83,6 +93,7 @@ impl<'a> IterationView<'a> {
             tokens: asked.counters.tokens.input.saturating_add(asked.counters.tokens.output),
             cost_usd: asked.cost_usd(),
             messages: asked.conversation.messages.iter().map(|message| MessageView::new(message, redact)).collect(),
+            offered,
             memory: redact.value(&memory),
             trace: entries.iter().filter(|entry| entry.iteration == iteration).collect(),
         }
@@ -172,6 +183,9 @@ pub fn text(look: Look, view: &IterationView<'_>, result: &RunResult) -> String 
             let _ = write!(text, "{line}{file}");
         }
         part(&format!("{}{of}", message.role), &text);
+    }
+    if !view.offered.is_empty() {
+        part("tools that were offered", &view.offered.join(", "));
     }
     if view.memory.as_object().is_some_and(|memory| !memory.is_empty()) {
         part("memory", &serde_json::to_string_pretty(&view.memory).unwrap_or_default());

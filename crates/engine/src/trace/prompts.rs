@@ -24,6 +24,7 @@ pub struct SentPrompts {
     numbers: BTreeMap<Arc<str>, Vec<usize>>,
     /// The numbers of the messages of the last prompt.
     last: Vec<usize>,
+    offered: Vec<String>,
     memory: Value,
 }
 
@@ -44,6 +45,8 @@ pub struct PromptView {
     pub count: usize,
     /// The prompt, in its order.
     pub parts: Vec<PromptPart>,
+    /// The names of the tools that were offered, of a loop that does not offer all, when they are not those of the iteration before.
+    pub offered: Option<Vec<String>>,
     /// The memory of the run, when it is not that of the iteration before.
     pub memory: Option<Value>,
 }
@@ -64,8 +67,8 @@ impl SentPrompts {
         self.all.get(index).filter(|view| view.iteration == iteration)
     }
 
-    /// Adds the prompt of the next iteration.
-    pub fn add(&mut self, iteration: u32, asked: &LoopState, redact: &Redaction) {
+    /// Adds the prompt of the next iteration. `offered`: the names of the tools, of a loop that does not offer all.
+    pub fn add(&mut self, iteration: u32, asked: &LoopState, offered: Vec<String>, redact: &Redaction) {
         let messages = &asked.conversation.messages;
         let (mut parts, mut prompt) = (Vec::new(), Vec::with_capacity(messages.len()));
         for (place, message) in messages.iter().enumerate() {
@@ -88,6 +91,8 @@ impl SentPrompts {
         self.last = prompt;
         let memory = redact.value(&Value::Object(asked.memory.clone().into_iter().collect::<Map<_, _>>()));
         let changed = memory != self.memory && !(self.memory.is_null() && asked.memory.is_empty());
+        let other = offered != self.offered;
+        self.offered = offered;
         self.all.push(PromptView {
             iteration,
             at_ms: asked.now.wall_ms,
@@ -96,6 +101,7 @@ impl SentPrompts {
             cost_usd: asked.cost_usd(),
             count: messages.len(),
             parts,
+            offered: other.then(|| self.offered.clone()),
             memory: changed.then(|| memory.clone()),
         });
         self.memory = memory;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::Subject;
 use crate::program::template::{Template, ValueEscape};
-use crate::program::{LoopProgram, Tool, builtin};
+use crate::program::{LoopProgram, Tool, ToolKind, builtin};
 use crate::syntax::Node;
 
 /// Bytes of a token, estimated for English and JSON.
@@ -56,9 +56,16 @@ fn of_program(program: &LoopProgram) -> FirstRequest {
     FirstRequest {
         objective: text_bytes(program.objective.source()),
         answer: program.answer.as_ref().map_or(0, |schema| schema.text().len()),
-        tools: program.offered().map(tool_bytes).sum(),
+        tools: least_tools(program),
         prompt: program.system_prompt.as_ref().map(Prompt::of),
     }
+}
+
+/// The bytes of the tools that are sure to be offered: of a loop that selects some, the built-in ones.
+fn least_tools(program: &LoopProgram) -> usize {
+    let selects = program.selection().is_some();
+    let is_sure = |tool: &&Tool| !selects || matches!(tool.kind, ToolKind::Builtin(_));
+    program.offered().filter(is_sure).map(tool_bytes).sum()
 }
 
 fn tool_bytes(tool: &Tool) -> usize {

@@ -14,6 +14,7 @@ use crate::compile::catalog::{Catalog, Registered};
 use crate::language::action::ActionText;
 use crate::language::tool::TypedTool;
 use crate::language::{Action, ToolDeclaration};
+use crate::policy::name_pattern::{is_pattern, matches_pattern};
 use crate::program::reference::each_text;
 use crate::syntax::document::DocumentKind;
 use crate::syntax::shape::Unknown;
@@ -58,7 +59,10 @@ impl<'a> Used<'a> {
             declaration => action_name(declaration),
         });
         for name in declared.chain(steps.iter().map(String::as_str)) {
-            if seen.insert(name) {
+            if is_pattern(name) {
+                let matching = catalog.all.iter().filter(|action| matches_pattern(name, action.name));
+                used.extend(matching.filter(|action| seen.insert(action.name)).copied().filter_map(Self::new));
+            } else if seen.insert(name) {
                 used.extend(catalog.find(name).iter().copied().filter_map(Self::new));
             }
         }

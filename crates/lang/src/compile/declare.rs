@@ -1,5 +1,6 @@
 //! Tool declarations: from the entries of `tools` to the tools that a model may call.
 
+mod action_pattern;
 mod lookup;
 mod served;
 
@@ -19,6 +20,7 @@ use super::{Texts, ToolSignature, names, tool};
 use crate::diagnostic::{Diagnostic, Source, codes, few_of_many, nearest};
 use crate::language::tool::{ActionTool, LoopTool, TypedTool};
 use crate::language::{Action, Project, ReactProperties, ToolDeclaration};
+use crate::policy::name_pattern::is_pattern;
 use crate::program::Tool;
 use crate::program::approval::ApprovalPolicy;
 use crate::program::builtin;
@@ -161,6 +163,9 @@ impl<'a> Declare<'a> {
     fn one(&mut self, declaration: &ToolDeclaration, pointer: &str) {
         match declaration {
             ToolDeclaration::Legacy(name) => self.legacy(name.clone(), pointer),
+            ToolDeclaration::Typed(TypedTool::Action(declaration)) if is_pattern(&declaration.name) => {
+                self.actions_like(declaration, pointer);
+            }
             ToolDeclaration::Typed(TypedTool::Action(declaration)) => {
                 self.action(declaration, pointer, &format!("{pointer}/name"));
             }

@@ -17,9 +17,10 @@ use super::{Texts, effort, names, tool};
 use crate::diagnostic::{Diagnostic, few_of_many};
 use crate::language::mcp_offer::McpOffer;
 use crate::program::schema::Schema;
+use crate::program::selected_tools::most;
 use crate::program::template::{Template, ValueEscape};
 use crate::program::tool_names::ToolNames;
-use crate::program::{LoopProgram, ProgramHead};
+use crate::program::{LoopProgram, ProgramHead, ToolKind, builtin};
 use crate::syntax::document::Document;
 
 /// The texts around a document.
@@ -92,6 +93,11 @@ pub(super) fn react(
     link::put(made, &mut tools, &mut sources);
     let is_whole = is_whole && sound && typed.is_some() && prompts.objective.is_some();
     let properties = typed.or(defaults)?;
+    let declared = tools.iter().filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_))).count();
+    // Where all of them are offered, there is nothing to find.
+    if properties.select.as_ref().is_some_and(|select| declared > most(select)) {
+        tools.push(builtin::find_tool(declared));
+    }
     let program = LoopProgram {
         head: ProgramHead {
             name: head.name,
@@ -113,6 +119,7 @@ pub(super) fn react(
         called: ToolNames::of(tools.iter().map(|tool| tool.name.as_str())),
         turn_schema: OnceLock::new(),
         offered_tools: OnceLock::new(),
+        tool_index: OnceLock::new(),
         tools,
         step: None,
     };

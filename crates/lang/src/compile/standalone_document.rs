@@ -12,6 +12,7 @@ use crate::diagnostic::{Diagnostic, codes, few, few_of_many};
 use crate::language::approval::RequiresApproval;
 use crate::language::tool::ActionTool;
 use crate::language::{Project, ReactProperties, Script};
+use crate::policy::name_pattern::is_pattern;
 use crate::syntax::document::{Document, DocumentKind};
 
 /// The declarations of the loops around a document: their faults are not reported a second time.
@@ -41,6 +42,7 @@ impl Declared {
         for tool in tools {
             self.is_open |= tool.get("type").and_then(Value::as_str) == Some("mcp");
             self.by_id.extend(text_of(tool, "id"));
+            self.is_open |= tool.get("name").and_then(Value::as_str).is_some_and(is_pattern);
             let Some(name) = tool.as_str().or_else(|| tool.get("name").and_then(Value::as_str)) else { continue };
             self.names.insert(name.to_owned());
             let described = tool.get("description").and_then(Value::as_str);

@@ -61,6 +61,9 @@ pub struct ReactProperties {
     /// The built-in tools that the model may call beside `__complete__`, which is always there. Default: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builtins: Option<Vec<BuiltinTool>>,
+    /// Which of the tools a request offers. Default: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub select: Option<ToolSelection>,
     /// The tools that must be called before an answer is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_tool_before_answer: Option<RequiredTools>,
@@ -147,6 +150,26 @@ pub enum BuiltinTool {
     /// Reports progress.
     #[serde(rename = "__log_progress__")]
     LogProgress,
+}
+
+/// Which of its tools a loop with many offers to the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolSelection {
+    /// How they are chosen.
+    pub by: SelectedBy,
+    /// The most tools that are offered at the start, 1 to 64; the model finds the others with `__find_tool__`.
+    #[serde(default = "defaults::most_selected")]
+    #[schemars(range(min = 1, max = 64))]
+    pub most: u32,
+}
+
+/// How tools are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SelectedBy {
+    /// By the words that their names and descriptions have in common with the objective.
+    Search,
 }
 
 /// In which order the tool calls of one turn are made.
@@ -370,6 +393,10 @@ pub mod defaults {
     /// `warn_at`, as a part of the budget.
     pub fn warn_at() -> f64 {
         0.8
+    }
+    /// `select.most`.
+    pub fn most_selected() -> u32 {
+        12
     }
     /// `keep_last`, in turns.
     pub fn keep_last() -> u32 {

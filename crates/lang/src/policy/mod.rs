@@ -14,6 +14,7 @@ pub mod mail;
 pub mod media;
 pub mod model_header;
 pub mod mysql;
+pub mod name_pattern;
 pub mod placeholder;
 pub mod provider;
 pub mod public_url;

@@ -22,17 +22,21 @@ pub const RETRIEVE_MEMORY: &str = "__retrieve_memory__";
 pub const LOG_PROGRESS: &str = "__log_progress__";
 /// The name of the old tool that calls a workflow.
 pub const RUN_WORKFLOW: &str = "__run_workflow__";
+/// The name of the tool that finds tools which are not offered yet.
+pub const FIND_TOOL: &str = "__find_tool__";
 
 /// The names of the built-in tools, in the order in which the model reads them.
-pub const NAMES: [&str; 6] = [COMPLETE, PAUSE_FOR_HUMAN, STORE_MEMORY, RETRIEVE_MEMORY, LOG_PROGRESS, RUN_WORKFLOW];
+pub const NAMES: [&str; 7] =
+    [COMPLETE, PAUSE_FOR_HUMAN, STORE_MEMORY, RETRIEVE_MEMORY, LOG_PROGRESS, RUN_WORKFLOW, FIND_TOOL];
 
-const ALL: [Builtin; 6] = [
+const ALL: [Builtin; 7] = [
     Builtin::Complete,
     Builtin::PauseForHuman,
     Builtin::StoreMemory,
     Builtin::RetrieveMemory,
     Builtin::LogProgress,
     Builtin::RunWorkflow,
+    Builtin::FindTool,
 ];
 
 /// The name of a built-in tool.
@@ -44,6 +48,7 @@ pub fn name(builtin: Builtin) -> &'static str {
         Builtin::RetrieveMemory => RETRIEVE_MEMORY,
         Builtin::LogProgress => LOG_PROGRESS,
         Builtin::RunWorkflow => RUN_WORKFLOW,
+        Builtin::FindTool => FIND_TOOL,
     }
 }
 
@@ -60,10 +65,23 @@ pub fn is_offered(builtin: Builtin) -> bool {
 /// The built-in tools of a loop that wants these, beside the one that ends it; of one that says nothing, all.
 pub fn of(wanted: Option<&[BuiltinTool]>) -> Vec<Tool> {
     let is_wanted = |builtin: &Builtin| {
+        // Only a loop that offers some of its tools has it.
+        if *builtin == Builtin::FindTool {
+            return false;
+        }
         let Some(wanted) = wanted else { return true };
         *builtin == Builtin::Complete || wanted.iter().any(|wanted| meant(*wanted) == *builtin)
     };
     ALL.into_iter().filter(is_wanted).map(tool).collect()
+}
+
+/// The tool that finds others, of a loop that declares this number of them.
+pub fn find_tool(declared: usize) -> Tool {
+    let description = format!(
+        "Finds tools that are not listed here: there are {declared} in all. Say in words what the tool is to do. The tools \
+         that it finds can be called from then on."
+    );
+    Tool { description, ..tool(Builtin::FindTool) }
 }
 
 fn meant(written: BuiltinTool) -> Builtin {
@@ -85,6 +103,7 @@ pub fn input_in_short(builtin: Builtin) -> &'static str {
         Builtin::RetrieveMemory => r#"{"key"?: string}"#,
         Builtin::LogProgress => r#"{"message": string, "milestone"?: string, "percent"?: 0 to 100}"#,
         Builtin::RunWorkflow => r#"{"workflow_id"?: string, "workflow_name"?: string, "input"?: object}"#,
+        Builtin::FindTool => r#"{"query": string}"#,
     }
 }
 
@@ -135,6 +154,7 @@ fn description(builtin: Builtin) -> &'static str {
         Builtin::RetrieveMemory => "Gives the value that was kept under a key; without a key, lists all keys.",
         Builtin::LogProgress => "Tells the people who watch how far the work is. It changes nothing.",
         Builtin::RunWorkflow => "Runs a workflow by its id or name.",
+        Builtin::FindTool => "Finds tools that are not listed here, by words of what they do.",
     }
 }
 
@@ -188,6 +208,12 @@ fn parameters(builtin: Builtin) -> Value {
             }),
             json!([]),
         ),
+        Builtin::FindTool => (
+            json!({
+                "query": {"type": "string", "minLength": 1, "description": "What the tool is to do, or its name."},
+            }),
+            json!(["query"]),
+        ),
     };
     let mut schema =
         json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
@@ -205,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_names_are_those_of_the_tools_in_their_order() {
-        let tools = of(None);
+        let tools: Vec<Tool> = of(None).into_iter().chain([find_tool(50)]).collect();
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, NAMES);
         assert!(NAMES.iter().zip(ALL).all(|(text, builtin)| named(text) == Some(builtin) && name(builtin) == *text));
@@ -220,7 +246,7 @@ mod tests {
 
     #[test]
     fn each_takes_what_it_should_and_nothing_else() {
-        let tools = of(None);
+        let tools: Vec<Tool> = of(None).into_iter().chain([find_tool(50)]).collect();
         let fits = |name: &str, input: serde_json::Value| {
             let tool = tools.iter().find(|tool| tool.name == name).unwrap();
             tool.parameters.faults(&input).is_empty()
@@ -247,6 +273,7 @@ mod tests {
                 json!({"message": "m", "percent": 101}),
             ),
             ("__run_workflow__", json!({"workflow_id": "w", "input": {}}), json!({"input": {}})),
+            ("__find_tool__", json!({"query": "q"}), json!({"query": ""})),
             ("__run_workflow__", json!({"workflow_name": "w"}), json!({"workflow_name": "w", "wait": true})),
         ] {
             assert!(fits(name, good.clone()), "{name} {good}");

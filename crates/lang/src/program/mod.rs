@@ -28,6 +28,7 @@ pub mod reference;
 pub mod schema;
 mod scope;
 pub mod scripted_case;
+pub mod selected_tools;
 pub mod spending;
 pub mod step_context;
 pub mod table;
@@ -37,6 +38,7 @@ pub mod text_input;
 pub mod time_span;
 pub mod timetable;
 pub mod tool_names;
+pub mod tool_search;
 pub mod turn_schema;
 mod value_kind;
 pub mod wait;
@@ -70,6 +72,7 @@ use crate::program::offer::OfferedTools;
 use crate::program::reference::Field;
 use crate::program::template::{Template, Variable};
 use crate::program::tool_names::ToolNames;
+use crate::program::tool_search::ToolIndex;
 use crate::program::turn_schema::TurnSchema;
 
 /// A compiled loop or workflow: immutable, shared by all its runs.
@@ -132,6 +135,8 @@ pub struct LoopProgram {
     pub turn_schema: OnceLock<TurnSchema>,
     /// The tools as requests declare them, made when they are first needed.
     pub offered_tools: OnceLock<OfferedTools>,
+    /// The words of the tools, read when one is first searched for.
+    pub tool_index: OnceLock<ToolIndex>,
     /// What it takes of the context of its workflow, when it is a step of one.
     pub step: Option<StepContext>,
 }
@@ -378,7 +383,7 @@ impl LoopProgram {
 
     /// The schema of a turn in the dialect `json`, made at the first call.
     pub fn turn_schema(&self) -> &TurnSchema {
-        self.turn_schema.get_or_init(|| TurnSchema::of(self))
+        self.turn_schema.get_or_init(|| TurnSchema::of(self, None))
     }
 
     /// The tools as requests declare them, made at the first call.
@@ -668,4 +673,6 @@ pub enum Builtin {
     LogProgress,
     /// Hyphen's old way to call a workflow.
     RunWorkflow,
+    /// Finds tools that are not offered yet.
+    FindTool,
 }

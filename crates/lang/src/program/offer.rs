@@ -15,6 +15,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
+use super::selected_tools::SelectedTools;
 use super::{LoopProgram, Tool, ToolKind};
 use names::ParameterNames;
 
@@ -34,6 +35,8 @@ pub struct OfferedTool {
     pub parameters: Box<str>,
     /// Whether it is built in: the others can do without it least.
     pub is_builtin: bool,
+    /// Its place among the tools of the program.
+    place: usize,
     /// Its name in the document.
     tool: String,
     names: ParameterNames,
@@ -46,14 +49,22 @@ pub struct OfferedTools(Vec<OfferedTool>);
 impl OfferedTools {
     /// Those of a program.
     pub fn of(program: &LoopProgram) -> Self {
-        Self(program.offered().map(|tool| OfferedTool::of(program, tool)).collect())
+        let places = program.tools.iter().enumerate().filter(|(_, tool)| tool.is_offered());
+        Self(places.map(|(place, tool)| OfferedTool { place, ..OfferedTool::of(program, tool) }).collect())
     }
 
-    /// The tools that a request with at most this number of them declares: the first ones, and all built-in ones.
-    pub fn at_most(&self, most: Option<usize>) -> impl Iterator<Item = &OfferedTool> {
+    /// The tools that a request with at most this number of them declares: the first of those that are selected, and all
+    /// built-in ones.
+    pub fn at_most<'t>(
+        &'t self,
+        most: Option<usize>,
+        selected: Option<&'t SelectedTools>,
+    ) -> impl Iterator<Item = &'t OfferedTool> {
         let built_in = self.0.iter().filter(|tool| tool.is_builtin).count();
         let mut room = most.map_or(usize::MAX, |most| most.saturating_sub(built_in));
-        self.0.iter().filter(move |tool| {
+        let is_selected =
+            move |tool: &&OfferedTool| tool.is_builtin || selected.is_none_or(|selected| selected.has(tool.place));
+        self.0.iter().filter(is_selected).filter(move |tool| {
             let is_declared = tool.is_builtin || room > 0;
             room = room.saturating_sub(usize::from(!tool.is_builtin));
             is_declared
@@ -89,6 +100,7 @@ impl OfferedTool {
             description,
             parameters: Value::Object(parameters).to_string().into(),
             is_builtin: matches!(tool.kind, ToolKind::Builtin(_)),
+            place: 0,
             tool: tool.name.clone(),
             names,
         }

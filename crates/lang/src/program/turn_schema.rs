@@ -8,6 +8,7 @@ use std::sync::Once;
 
 use serde_json::{Value, json};
 
+use super::selected_tools::SelectedTools;
 use super::{Builtin, LoopProgram, Schema, Tool, ToolKind};
 use shape::Shapes;
 use strict::ShapeLimits;
@@ -45,11 +46,11 @@ pub struct TurnForms {
 }
 
 impl TurnSchema {
-    /// The schema of a program's turns.
-    pub fn of(program: &LoopProgram) -> Self {
+    /// The schema of a program's turns, with the tools that are offered.
+    pub fn of(program: &LoopProgram, selected: Option<&SelectedTools>) -> Self {
         let mut open_inputs = Vec::new();
         let mut inputs: Vec<(&str, Value)> = Vec::new();
-        for tool in program.offered() {
+        for tool in program.offered_of(selected) {
             let input = input(program, tool).unwrap_or_else(|| {
                 open_inputs.push(tool.name.clone());
                 open_input()
@@ -57,11 +58,23 @@ impl TurnSchema {
             inputs.push((&tool.name, input));
         }
         let mut forms = TurnForms::of(&inputs);
+        let open_length = open_input().to_string().len();
+        let mut lengths: Vec<usize> = inputs.iter().map(|(_, input)| input.to_string().len()).collect();
         while !forms.fits() {
-            let largest = inputs.iter_mut().filter(|(name, _)| !open_inputs.iter().any(|open| open == name));
-            let Some((name, input)) = largest.max_by_key(|(_, input)| input.to_string().len()) else { break };
-            open_inputs.push((*name).to_owned());
-            *input = open_input();
+            // The forms are made again when enough is gone, and not for each input: there may be a thousand of them.
+            let mut excess = forms.length().saturating_sub(MAX_BYTES);
+            let before = open_inputs.len();
+            while excess > 0 {
+                let largest = inputs.iter_mut().zip(&mut lengths).filter(|(_, length)| **length > open_length);
+                let Some(((name, input), length)) = largest.max_by_key(|(_, length)| **length) else { break };
+                open_inputs.push((*name).to_owned());
+                *input = open_input();
+                excess = excess.saturating_sub(length.saturating_sub(open_length));
+                *length = 0;
+            }
+            if open_inputs.len() == before {
+                break;
+            }
             forms = TurnForms::of(&inputs);
         }
         Self { forms: Some(forms).filter(TurnForms::fits), open_inputs, reported: Once::new() }
@@ -104,7 +117,11 @@ impl TurnForms {
     }
 
     fn fits(&self) -> bool {
-        self.branches.len().max(self.flat.len()) <= MAX_BYTES
+        self.length() <= MAX_BYTES
+    }
+
+    fn length(&self) -> usize {
+        self.branches.len().max(self.flat.len())
     }
 }
 

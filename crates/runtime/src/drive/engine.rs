@@ -441,6 +441,7 @@ impl Engine {
         let ask = Ask {
             conversation: &state.conversation,
             program: Some(of_loop),
+            selected: state.selected.as_deref(),
             answer: None,
             input: Some(&state.header.input.value),
             max_tokens: window::max_tokens(of_loop, state),

@@ -62,6 +62,10 @@ pub fn prompt(view: &PromptView, of: u32) -> String {
             }
         }
     }
+    if let Some(offered) = &view.offered {
+        page.push_str("<h3>Tools that were offered</h3>\n");
+        page.push_str(&boxed("sent", &Value::from(offered.join(", "))));
+    }
     if let Some(memory) = &view.memory {
         page.push_str("<h3>Memory</h3>\n");
         page.push_str(&boxed("sent", memory));

@@ -40,12 +40,12 @@ fn prompts(hostile: &str) -> SentPrompts {
     let asked = of_loop(&mut state);
     asked.conversation.push(Role::System, hostile);
     asked.memory.insert(hostile.to_owned(), json!(hostile));
-    prompts.add(1, asked, &Redaction::default());
+    prompts.add(1, asked, Vec::new(), &Redaction::default());
     let said =
         SaidCall { id: hostile.to_owned(), name: hostile.to_owned(), arguments: json!({ hostile: 1 }).to_string() };
     asked.conversation.push_reply(hostile.to_owned(), vec![said], None);
     asked.conversation.push_answer(hostile.to_owned(), false, format!("{hostile} {hostile}"));
-    prompts.add(2, asked, &Redaction::default());
+    prompts.add(2, asked, vec![hostile.to_owned()], &Redaction::default());
     prompts.missing = Some(hostile.to_owned());
     prompts
 }

@@ -4,6 +4,7 @@ use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::react::Dialect;
+use crate::policy::name_pattern::is_pattern;
 use crate::program::builtin;
 use crate::program::tool_names::ToolNames;
 
@@ -14,7 +15,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if !matches!(dialect, Some(Dialect::ToolCalls | Dialect::FinalAnswer)) {
         return;
     }
-    let declared = subject.declarations().filter_map(|(_, declaration)| name(declaration));
+    // Those that a pattern names are not renamed one by one.
+    let declared =
+        subject.declarations().filter_map(|(_, declaration)| name(declaration)).filter(|name| !is_pattern(name));
     let names = ToolNames::of(declared.filter(|name| !builtin::NAMES.contains(name)).chain(builtin::NAMES));
     for (tool, called) in names.changed() {
         let declared = subject.declarations().find(|(_, declaration)| name(declaration) == Some(tool));

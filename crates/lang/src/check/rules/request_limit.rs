@@ -5,8 +5,9 @@ use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::Dialect;
 use crate::language::{Action, ToolDeclaration};
+use crate::policy::name_pattern::matches_pattern;
 use crate::policy::window;
-use crate::program::{LoopProgram, Program};
+use crate::program::Program;
 use crate::syntax::token;
 
 pub const RULE: Rule = Rule { code: codes::REQUEST_LIMIT, check };
@@ -38,7 +39,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 
 /// Reports tools that are left out of requests, and descriptions that are cut, once for each provider.
 fn tools(subject: &Subject<'_>, models: &[NamedModel<'_>], found: &mut Vec<Diagnostic>) {
-    let Some(offered) = subject.program().and_then(Program::as_loop).map(LoopProgram::offered_tools) else { return };
+    let Some(program) = subject.program().and_then(Program::as_loop) else { return };
+    let offered = program.offered_tools();
     let mut judged = Vec::new();
     for model in models {
         let model::ProviderLimits { provider, limits } = model.limits();
@@ -46,7 +48,7 @@ fn tools(subject: &Subject<'_>, models: &[NamedModel<'_>], found: &mut Vec<Diagn
             continue;
         }
         judged.push(provider);
-        let count = offered.all().len();
+        let count = program.most_offered();
         if let Some(most) = limits.tools.filter(|most| count > *most)
             && let Some(cursor) = subject.property("tools")
         {
@@ -73,7 +75,7 @@ fn tools(subject: &Subject<'_>, models: &[NamedModel<'_>], found: &mut Vec<Diagn
 /// Where a tool is declared.
 fn declared<'s>(subject: &'s Subject<'_>, tool: &str) -> Option<Cursor<'s>> {
     let name = |declaration: &ToolDeclaration| match declaration {
-        ToolDeclaration::Typed(typed) => typed.name() == Some(tool),
+        ToolDeclaration::Typed(typed) => typed.name().is_some_and(|name| matches_pattern(name, tool)),
         ToolDeclaration::Legacy(name) => name == tool,
     };
     subject.declarations().find(|(_, declaration)| name(declaration)).map(|(pointer, _)| subject.at(pointer))

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::react::RequiredTools;
+use crate::policy::name_pattern::is_pattern;
 use crate::program::{ToolKind, builtin};
+use crate::syntax::Node;
 
 pub const RULE: Rule = Rule { code: codes::UNKNOWN_REQUIRED_TOOL, check };
 
@@ -57,5 +59,6 @@ fn declared<'a>(subject: &Subject<'a>) -> Option<Vec<&'a str>> {
         return Some(own.map(|tool| tool.name.as_str()).collect());
     }
     let tools = subject.property("tools")?.node()?.items()?;
-    tools.iter().map(|tool| tool.as_str().or_else(|| tool.get("name")?.as_str())).collect()
+    let named = |tool: &'a Node| tool.as_str().or_else(|| tool.get("name")?.as_str()).filter(|name| !is_pattern(name));
+    tools.iter().map(named).collect()
 }

@@ -33,7 +33,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if let (Some(schema), Some(place)) = (&react.answer_schema, subject.property("answer_schema")) {
         judge(schema, &place, found);
     }
-    let open = subject.program().and_then(Program::as_loop);
+    // The schema has only the tools that are offered.
+    let open = subject.program().and_then(Program::as_loop).filter(|program| program.selection().is_none());
     let open = open.map(|program| program.turn_schema().open_inputs.as_slice()).unwrap_or_default();
     for (pointer, declaration) in subject.declarations() {
         if let Some(name) = name(declaration).filter(|name| open.iter().any(|open| open == name)) {

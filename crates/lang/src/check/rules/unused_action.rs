@@ -8,6 +8,7 @@ use crate::check::used_actions::action_name;
 use crate::check::{Rule, Subject};
 use crate::compile::steps::is_foreach;
 use crate::diagnostic::{Diagnostic, codes};
+use crate::policy::name_pattern::{is_pattern, matches_pattern};
 
 pub const RULE: Rule = Rule { code: codes::UNUSED_ACTION, check };
 
@@ -21,10 +22,12 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
     let own = subject.document().value.get("actions").and_then(Value::as_array).into_iter().flatten();
     let declared: HashSet<&str> = subject.declarations().filter_map(|(_, tool)| action_name(tool)).collect();
+    let patterns: Vec<&str> = declared.iter().copied().filter(|name| is_pattern(name)).collect();
     let in_steps = subject.names_in_steps();
     for (at, action) in own.enumerate() {
         let Some(name) = action.get("action_name").and_then(Value::as_str) else { continue };
-        if declared.contains(name) || in_steps.contains(name) {
+        let is_matched = || patterns.iter().any(|pattern| matches_pattern(pattern, name));
+        if declared.contains(name) || is_matched() || in_steps.contains(name) {
             continue;
         }
         let cursor = subject.at(&format!("/actions/{at}/action_name"));

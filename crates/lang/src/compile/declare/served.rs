@@ -13,6 +13,7 @@ use crate::compile::tool::{self, served::ServedDeclaration};
 use crate::diagnostic::{Diagnostic, Nearest, codes, few_of_many};
 use crate::language::mcp::{LockedServer, LockedTool, McpConnection, McpLock, McpProtocol, McpServer};
 use crate::language::tool::McpTool;
+use crate::policy::name_pattern::{is_pattern, matches_pattern};
 use crate::syntax::document::DocumentKind;
 use crate::syntax::{quoted, value_at};
 
@@ -359,24 +360,6 @@ impl<'t> KnownServer<'t> {
     }
 }
 
-/// Whether a name is a pattern for several tools.
-fn is_pattern(name: &str) -> bool {
-    name.contains('*')
-}
-
-/// Whether a name is as a pattern says: each `*` is any characters, or none.
-fn matches_pattern(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        let Some((_, after)) = rest.split_once(part) else { return false };
-        rest = after;
-    }
-    rest.ends_with(last)
-}
-
 /// How a server is pinned.
 fn pin_help(server: &str) -> String {
     format!("`loopctl mcp pin {server}` asks the server, shows what it says, and writes {}", McpLock::FILE)
@@ -393,28 +376,4 @@ fn differences(one: &McpConnection, other: &McpConnection) -> Vec<&'static str> 
         ("`headers`", one.headers != other.headers),
     ];
     differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_is_any_characters_or_none() {
-        for (pattern, name, is) in [
-            ("list_*", "list_files", true),
-            ("list_*", "list_", true),
-            ("list_*", "relist_files", false),
-            ("*_file", "read_file", true),
-            ("*_file", "read_files", false),
-            ("*", "anything", true),
-            ("r*d_*e", "read_file", true),
-            ("a*a", "a", false),
-            ("a*a", "aba", true),
-            ("*b*b*", "abb", true),
-            ("*b*b*", "ab", false),
-        ] {
-            assert_eq!(matches_pattern(pattern, name), is, "{pattern} {name}");
-        }
-    }
 }

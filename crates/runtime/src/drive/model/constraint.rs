@@ -128,7 +128,10 @@ fn forms<'a>(ask: &Ask<'a>) -> Option<&'a TurnForms> {
         return ask.answer;
     }
     let program = ask.program.filter(|program| program.properties.dialect == Dialect::Json)?;
-    let turn = program.turn_schema();
+    let turn = match ask.selected {
+        Some(selected) => selected.turn_schema(program),
+        None => program.turn_schema(),
+    };
     turn.reported.call_once(|| report(program, turn));
     turn.forms.as_ref()
 }

@@ -60,6 +60,7 @@ use loopctl_lang::language::SecretSource;
 use loopctl_lang::language::project::Provider;
 use loopctl_lang::language::react::{self, ReactProperties, Retry};
 use loopctl_lang::program::LoopProgram;
+use loopctl_lang::program::selected_tools::SelectedTools;
 use loopctl_lang::program::turn_schema::TurnForms;
 use passed_over::PassedOver;
 use protocol::Protocol;
@@ -127,6 +128,8 @@ pub struct Ask<'a> {
     /// The loop whose conversation it is: its dialect decides whether its tools go into the request.
     /// A lone question has none.
     pub program: Option<&'a LoopProgram>,
+    /// Which of the loop's tools are offered; all where nothing is selected.
+    pub selected: Option<&'a SelectedTools>,
     /// What a lone question must be answered with, where that is an object: the reply may be constrained to it.
     pub answer: Option<&'a TurnForms>,
     /// The input of the run that asks: a script chooses its replies by it. A lone question has none.

@@ -21,6 +21,7 @@ use loopctl_engine::digest::{Digest, Sha256};
 use loopctl_engine::event::{InputFile, InputFileContent};
 use loopctl_lang::policy::provider::RequestLimits;
 use loopctl_lang::program::offer::OfferedTool;
+use loopctl_lang::program::selected_tools::SelectedTools;
 
 /// The grown bytes of a run's conversation in the provider's form, so that a request costs what it
 /// adds. Kept by the driver of one run; keyed by the conversation's generation and the model. It also
@@ -62,6 +63,8 @@ struct WireKey {
     is_constrained: bool,
     refused: u32,
     must_call: bool,
+    /// The places of the tools that are offered, where not all are.
+    selected: Vec<usize>,
 }
 
 impl WireKey {
@@ -76,6 +79,7 @@ impl WireKey {
             is_constrained: form.constraint.turn(ask).is_some(),
             refused: form.refused.snapshot(),
             must_call: ask.must_call,
+            selected: places(ask).collect(),
         }
     }
 
@@ -87,9 +91,15 @@ impl WireKey {
             && self.stream == form.streams(ask)
             && self.stop == ask.stop
             && self.must_call == ask.must_call
+            && self.selected.iter().copied().eq(places(ask))
             && self.is_constrained == form.constraint.turn(ask).is_some()
             && self.refused == form.refused.snapshot()
     }
+}
+
+/// The places of the tools that are offered, where not all are.
+fn places(ask: &Ask<'_>) -> impl Iterator<Item = usize> {
+    ask.selected.into_iter().flat_map(SelectedTools::places)
 }
 
 /// How a model's requests are written.
@@ -269,17 +279,18 @@ pub(super) fn stays_open(role: Role) -> bool {
 
 /// The tools that a request describes: in the dialects of native calls those that the model may call,
 /// in the others none.
-fn offers<'a>(form: &RequestForm, ask: &Ask<'a>) -> impl Iterator<Item = &'a OfferedTool> {
+fn offers<'a>(form: &RequestForm, ask: &'a Ask<'a>) -> impl Iterator<Item = &'a OfferedTool> {
     let program = ask.program.filter(|program| dialect::is_native(program.properties.dialect));
     let most = form.limits.tools;
-    program.into_iter().flat_map(move |program| program.offered_tools().at_most(most))
+    program.into_iter().flat_map(move |program| program.offered_tools().at_most(most, ask.selected))
 }
 
 /// The digest of the tools that a model may call, as the documents have them.
 pub(super) fn digest_of_tools(ask: &Ask<'_>) -> String {
     let mut digest = Digest::new();
     let program = ask.program.filter(|program| dialect::is_native(program.properties.dialect));
-    for (program, tool) in program.into_iter().flat_map(|program| program.offered().map(move |tool| (program, tool))) {
+    let offered = program.map(|program| program.offered_of(ask.selected).map(move |tool| (program, tool)));
+    for (program, tool) in offered.into_iter().flatten() {
         let name = program.called.out(&tool.name);
         digest.add(name);
         if name == tool.name {

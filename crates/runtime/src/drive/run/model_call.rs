@@ -57,7 +57,7 @@ impl Driver<'_> {
             Box::new(ReplyReporter::new(listener, iteration, &state.counters.estimator, scrubber))
         });
         let attempts = Mutex::new(Vec::new());
-        let run_id = self.lease.run_id.as_str();
+        let (run_id, stop) = (self.lease.run_id.as_str(), self.watch.stop.as_ref());
         let wait = self.world.model_waits.of(run_id);
         // From its first piece on, the model is there.
         let partial = |reply: PartialReply<'_>| {
@@ -84,6 +84,7 @@ impl Driver<'_> {
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),
+            selected: state.selected.as_deref(),
             answer: None,
             input: Some(&state.header.input.value),
             max_tokens: if sums_up { history::max_tokens(program, state) } else { window::max_tokens(program, state) },
@@ -103,7 +104,6 @@ impl Driver<'_> {
         }
         // On the heap, and passed by reference: a future that is moved would take its space in each caller.
         let asked = Box::pin(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
-        let stop = self.watch.stop.as_ref();
         let interrupts = Interrupts { world: self.world, stop, run_id: &self.lease.run_id, left };
         let asked = std::pin::pin!(unless_stopped(asked, Box::pin(question.stopped(stop))));
         let answer = match &live {

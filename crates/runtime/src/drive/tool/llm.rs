@@ -154,6 +154,7 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
     let mut ask = Ask {
         conversation,
         program: None,
+        selected: None,
         answer: tool.answer.and_then(|form| form.forms.as_ref()),
         input: None,
         max_tokens: max_tokens(tool, &model),

@@ -78,6 +78,7 @@ fn plain(conversation: &Conversation) -> Ask<'_> {
     Ask {
         conversation,
         program: None,
+        selected: None,
         answer: None,
         input: None,
         max_tokens: 100,
