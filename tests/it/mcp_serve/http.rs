@@ -13,7 +13,7 @@ use crate::serve::reloads::hangup;
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
 /// Sends a message of the newest revision.
-fn send(server: &Serving, token: &str, method: &str, params: Value) -> Reply {
+pub(super) fn send(server: &Serving, token: &str, method: &str, params: Value) -> Reply {
     let bearer = format!("Bearer {token}");
     let name = params["name"].as_str().unwrap_or_default().to_owned();
     let mut headers =
@@ -32,7 +32,7 @@ fn send_old(server: &Serving, more: &[(&str, &str)], message: Value) -> Reply {
 }
 
 /// Waits until something holds.
-fn until(holds: impl Fn() -> bool) {
+pub(super) fn until(holds: impl Fn() -> bool) {
     while !holds() {
         wait_poll_interval();
     }
