@@ -40,9 +40,9 @@ fn tools() -> Value {
 fn answer(request: &Request, is_newest: bool) -> Answer {
     let found = json!({ "content": [{ "type": "text", "text": format!("found with {TOKEN}") }] });
     if request.method == "GET" {
-        // The stream of the third request is taken up behind its last event.
-        assert_eq!(request.header("last-event-id"), Some("7"));
-        let answer = json!({ "jsonrpc": "2.0", "id": 3, "result": found });
+        // The stream of the call is taken up behind its last event, which has the id of the call here.
+        let id: u64 = request.header("last-event-id").and_then(|id| id.parse().ok()).expect("an event");
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "result": found });
         return Answer::new("text/event-stream", format!("id: 8\ndata: {answer}\n\n"));
     }
     if request.method != "POST" {
@@ -67,7 +67,7 @@ fn answer(request: &Request, is_newest: bool) -> Answer {
                 let events = format!("data: {progress}\n\n: alive\n\ndata: {}\n\n", answered(request, found));
                 return Answer::new("text/event-stream", events);
             }
-            _ => return Answer::new("text/event-stream", "id: 7\nretry: 1\ndata:\n\n"),
+            _ => return Answer::new("text/event-stream", format!("id: {}\nretry: 1\ndata:\n\n", body["id"])),
         },
         _ => {
             let error = json!({ "jsonrpc": "2.0", "id": body["id"], "error": { "code": -32601, "message": "no" } });

@@ -39,6 +39,9 @@ const FIRST_RETRY_MS: u64 = 1_000;
 const MAX_RETRY_MS: u64 = 10_000;
 /// The most bytes of a mark of a stream.
 const MAX_MARK: usize = 512;
+/// The greatest id of a first request. Ids begin anywhere, because a call that asked a human may be made again by another
+/// process, and must then have another id.
+const LAST_FIRST_ID: u64 = 1 << 48;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
@@ -105,7 +108,7 @@ impl HttpPeer {
             protocol: Mutex::default(),
             session: Mutex::default(),
             is_gone: AtomicBool::new(false),
-            next: AtomicU64::new(1),
+            next: AtomicU64::new(fastrand::u64(1..=LAST_FIRST_ID)),
             has_changed: AtomicBool::new(false),
             progress: Arc::default(),
         })
