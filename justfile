@@ -34,14 +34,19 @@ mysql:
     cargo clippy --all-targets --features mysql --locked -- -D warnings
     cargo test --features mysql --locked mysql
 
+# Lints and tests of OpenAPI pages in YAML, which need the feature `openapi-yaml`
+openapi-yaml:
+    cargo clippy --all-targets --features openapi-yaml --locked -- -D warnings
+    cargo test --features openapi-yaml --locked --test it openapi::
+
 # Lints and tests of `loopctl-restate`, with the kills of the nightly (needs restate-server on the PATH, as npm i @restatedev/restate-server puts it into node_modules/@restatedev/restate-server-linux-x64/bin: the file in .bin starts the server as a child, which a kill does not reach)
 restate:
     cargo clippy --all-targets --features restate --locked -- -D warnings
     cargo test --features restate --locked --test restate -- --include-ignored --nocapture --test-threads 1
 
-# Lints of what is built with other features: the spans and MySQL, and what an embedder compiles, without the command line, the server and the stores
+# Lints of what is built with other features: the spans, MySQL, mail and pages in YAML, and what an embedder compiles, without the command line, the server and the stores
 features:
-    cargo clippy --features otel,mysql,email --locked --lib --bins --test it -- -D warnings
+    cargo clippy --features otel,mysql,email,openapi-yaml --locked --lib --bins --test it -- -D warnings
     cargo clippy --no-default-features --lib --locked -- -D warnings
 
 # A program of its own that embeds the library without its default features: its types of serde stay what they were. And the tests of
@@ -66,6 +71,7 @@ nightly: features systems host neighbours
     PROPTEST_CASES=4000 cargo test --locked --lib
     just mysql
     just email
+    just openapi-yaml
     just restate
 
 # The tests of tests/it/run, with each process killed after each event and resumed

@@ -15,6 +15,12 @@ const MAX_BYTES: usize = 64 << 20;
 /// The most files of a page.
 const MAX_FILES: usize = 500;
 
+/// The most parts of a page in YAML, and how deep it may be.
+#[cfg(feature = "openapi-yaml")]
+const MAX_YAML_EVENTS: usize = 8_000_000;
+#[cfg(feature = "openapi-yaml")]
+const MAX_YAML_DEPTH: usize = 127;
+
 /// Reads a page. Files that its references name and that can't be read are left out: what needs them says so.
 ///
 /// # Errors
@@ -61,8 +67,30 @@ fn value_of(path: &Path) -> Result<(Value, usize), String> {
     match json_text::read(plain) {
         Ok(value) => Ok((value, text.len())),
         Err(error) if plain.trim_start().starts_with(['{', '[']) => Err(format!("it is no JSON: {error}")),
-        Err(_) => {
-            Err("it is no JSON. A page in YAML is made JSON first: `yq -o json . page.yaml > page.json`".to_owned())
-        }
+        Err(_) => yaml(plain).map(|value| (value, text.len())),
     }
+}
+
+/// A page in YAML. The readings of YAML 1.1 (`no` for false) are not taken.
+#[cfg(feature = "openapi-yaml")]
+fn yaml(text: &str) -> Result<Value, String> {
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_events: MAX_YAML_EVENTS,
+            max_nodes: MAX_YAML_EVENTS,
+            max_depth: MAX_YAML_DEPTH,
+            max_documents: 1,
+        },
+    };
+    let read: Result<Value, _> = serde_saphyr::from_str_with_options(text, options);
+    read.map_err(|error| format!("it is neither JSON nor YAML: {error}"))
+}
+
+#[cfg(not(feature = "openapi-yaml"))]
+fn yaml(_: &str) -> Result<Value, String> {
+    Err("it is no JSON. A page in YAML is made JSON first: `yq -o json . page.yaml > page.json`; or loopctl is built with \
+         `--features openapi-yaml`"
+        .to_owned())
 }

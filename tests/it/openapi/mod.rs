@@ -3,6 +3,7 @@
 mod drift;
 mod hostile;
 mod requests;
+mod yaml;
 
 use serde_json::{Value, json};
 
