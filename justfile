@@ -34,6 +34,11 @@ mysql:
     cargo clippy --all-targets --features mysql --locked -- -D warnings
     cargo test --features mysql --locked mysql
 
+# The official conformance suite of MCP, as a client and as a server, by both revisions (needs Node 22, and npm for its first time)
+conformance:
+    cargo build --locked
+    tests/conformance/play
+
 # Lints and tests of OpenAPI pages in YAML, which need the feature `openapi-yaml`
 openapi-yaml:
     cargo clippy --all-targets --features openapi-yaml --locked -- -D warnings
@@ -72,6 +77,7 @@ nightly: features systems host neighbours
     just mysql
     just email
     just openapi-yaml
+    just conformance
     just restate
 
 # The tests of tests/it/run, with each process killed after each event and resumed
