@@ -104,7 +104,11 @@ impl EntryCollector<'_> {
     fn event(&mut self, of: &RunOf<'_>, state: &State, event: &Event) -> Result<(), String> {
         match &event.kind {
             EventKind::ModelReplied(reply) | EventKind::Summarized(reply) => self.replied(of, reply),
-            EventKind::AttemptsFailed(attempts) => self.attempts(of, attempts, true),
+            // One that was given up is the silence before the deadline.
+            EventKind::AttemptsFailed(attempts) => {
+                let followed = attempts.iter().position(FailedAttempt::is_given_up).unwrap_or(attempts.len());
+                self.attempts(of, attempts.get(..followed).unwrap_or_default(), true);
+            }
             EventKind::DeadlinePassed if !of.program.is_flow() && state.turn().is_none() => {
                 self.ask(of, RecordedAsk::default());
             }

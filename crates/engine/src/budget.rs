@@ -46,11 +46,13 @@ pub(super) fn look(program: &ProgramHead, state: &mut StateHead) {
     }
 }
 
-/// Counts what failed attempts used, and keeps them for the trace.
+/// Counts what failed attempts used, or may have used at most, and keeps them for the trace.
 pub(super) fn tried(program: &ProgramHead, state: &mut LoopState, attempts: Vec<FailedAttempt>) {
     let iteration = state.counters.iterations.saturating_add(1);
     for attempt in attempts {
         state.counters.estimated |= attempt.estimated;
+        state.counters.at_most |= attempt.at_most;
+        state.watch.paid.count(&attempt);
         if let Some(usage) = attempt.usage {
             let cost = price(state, &attempt).map(|price| self::cost_usd(usage, price));
             charge(program, state, usage, cost);

@@ -79,6 +79,7 @@ pub(super) fn retry_ended(state: &mut LoopState, ending: Box<Ending>, retried: R
     }
     let record = entry(state, retried.by, Some(&ending));
     state.continuations.push(record);
+    state.watch.paid.end();
     Next::ask_again(state.watch.last_call)
 }
 
@@ -119,6 +120,7 @@ pub(super) fn retry_paused(state: &mut LoopState, phase: Phase, retried: Retried
             let error = Some(pause.question.text.clone());
             let record = ContinuationRecord { error, ..entry(state, retried.by, None) };
             state.continuations.push(record);
+            state.watch.paid.end();
             Next::Wait(phase)
         }
         Phase::Paused { .. } => {
@@ -190,6 +192,7 @@ pub(super) fn raise_ended(
     if let Err(refused) = raise_spent(program, state, &ending, raised) {
         return Next::Refuse { phase: Phase::Ended(ending), refused };
     }
+    state.watch.paid.end();
     if let Some(phase) = state.cancelled_in.take() {
         return Next::Wait(*phase);
     }

@@ -110,6 +110,7 @@ pub(super) fn summed(program: &LoopProgram, state: &mut LoopState, mut reply: Re
     window::learn(state, reply.own_window(), None);
     budget::tried(program, state, std::mem::take(&mut reply.attempts));
     state.counters.summaries = state.counters.summaries.saturating_add(1);
+    state.watch.paid = std::mem::take(&mut state.watch.paid_before_summary);
     usage::of_reply(program, state, &reply, sent);
     let (text, fault) = match state.header.reads_notes() {
         true => written_notes::of_reply(program, &reply),
@@ -133,6 +134,7 @@ pub(super) fn not_summed(program: &LoopProgram, state: &mut LoopState, fault: Mo
     window::learn(state, fault.own_window(), None);
     let why = NotesFault::of_code(fault.code);
     usage::of_failure(program, state, fault);
+    state.watch.paid = std::mem::take(&mut state.watch.paid_before_summary);
     drop_until(state, until, None, Some(why));
     Next::Think
 }
@@ -172,6 +174,7 @@ pub(super) fn shorten(program: &LoopProgram, state: &mut LoopState) -> bool {
     });
     let counted = state.counters.estimator.tokens(gone);
     state.counters.window = (state.counters.window.0.saturating_sub(counted), state.conversation.bytes);
+    state.counters.is_window_counted &= gone == 0;
     gone > 0
 }
 
@@ -188,6 +191,7 @@ pub(super) fn drop_until(state: &mut LoopState, until: usize, notes: Option<&str
     state.counters.messages_trimmed = state.counters.messages_trimmed.saturating_add(gone);
     let bytes = state.conversation.bytes;
     state.counters.window = (state.counters.estimator.tokens(bytes), bytes);
+    state.counters.is_window_counted = false;
 }
 
 /// Whether a message is the model's own.

@@ -57,6 +57,7 @@ pub mod record;
 pub mod refused;
 pub mod replay;
 pub mod reply;
+pub mod request_length;
 pub mod run_stats;
 pub mod server_question;
 pub mod state;

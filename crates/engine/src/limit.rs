@@ -26,10 +26,16 @@ pub(super) fn think(program: &LoopProgram, state: &mut LoopState) -> Next {
             Length::Fits => return Next::Ask { forced: None },
             Length::Full if history::is_last(state) && history::shorten(program, state) => {}
             Length::Full => return Next::Limit(Limit::Context),
-            Length::Over { until, summed: true } => return Next::Summarize { until },
+            Length::Over { until, summed: true } => return summarize(state, until),
             Length::Over { until, summed: false } => history::drop_until(state, until, None, None),
         }
     }
+}
+
+/// The model is asked for notes of what goes: a request of its own.
+fn summarize(state: &mut LoopState, until: usize) -> Next {
+    state.watch.paid_before_summary = std::mem::take(&mut state.watch.paid);
+    Next::Summarize { until }
 }
 
 /// The limits that a document sets.
@@ -99,7 +105,7 @@ pub(super) fn too_long(program: &LoopProgram, state: &mut LoopState, refused: Le
     let all = state.counters.estimator.tokens(state.conversation.bytes);
     let bound = window::of_request(program, state).filter(|_| state.watch.window.is_some());
     match history::too_long(program, state, bound.unwrap_or(u64::MAX).min(all)) {
-        Length::Over { until, summed: true } => Next::Summarize { until },
+        Length::Over { until, summed: true } => summarize(state, until),
         Length::Over { until, summed: false } => {
             history::drop_until(state, until, None, None);
             Next::Think
@@ -159,6 +165,7 @@ pub(super) fn reached(program: &LoopProgram, state: &mut LoopState, limit: Limit
     let words = dialect::forced_question(program.properties.dialect, words(limit));
     state.conversation.push(Role::User, words);
     state.watch.last_call = Some(limit);
+    state.watch.paid.end();
     Next::Ask { forced: Some(limit) }
 }
 

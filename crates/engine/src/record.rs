@@ -203,9 +203,12 @@ pub struct TraceAttempt {
     pub reason: String,
     /// The wait after it in milliseconds.
     pub delay_ms: u64,
-    /// The tokens that the provider counted all the same.
+    /// The tokens that it counts: what the provider counted all the same, or the most that it may have used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
+    /// Whether `usage` is the most that it may have used: it was sent, and nobody knows what became of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_most: bool,
 }
 
 impl TraceAttempt {
@@ -217,6 +220,7 @@ impl TraceAttempt {
             reason: attempt.reason.clone(),
             delay_ms: attempt.delay_ms,
             usage: attempt.usage.map(TokenUsage::from),
+            at_most: attempt.at_most,
         }
     }
 }

@@ -227,6 +227,9 @@ pub struct Counters {
     pub tokens: Tokens,
     /// Whether some of them are an estimate, because a provider did not say.
     pub estimated: bool,
+    /// Whether some of them are the most that was used: nobody knows what became of a request that was sent.
+    #[serde(skip)]
+    pub at_most: bool,
     /// Calls made, by tool.
     pub calls: BTreeMap<String, u32>,
     /// Tool calls that were made, of all tools.
@@ -251,6 +254,9 @@ pub struct Counters {
     /// the conversation at that time: the estimate of the next request uses them.
     #[serde(skip)]
     pub window: (u64, usize),
+    /// Whether the provider counted those tokens.
+    #[serde(skip)]
+    pub is_window_counted: bool,
     /// How tokens are estimated.
     #[serde(skip)]
     pub estimator: TokenEstimator,
@@ -315,6 +321,35 @@ pub struct Watchdog {
     pub window: Option<u64>,
     /// The limit because of which the model was asked for a last answer.
     pub last_call: Option<Limit>,
+    /// The attempts at the present request that may have been paid for.
+    pub paid: PaidAttempts,
+    /// The same of the request that waits for a summary of the history.
+    pub paid_before_summary: PaidAttempts,
+}
+
+/// The attempts at a request that may have been paid for, by the model that was asked; the run's own has no name. They count over a
+/// pause and what resumes the run by itself. A reply ends them, and so does a human who has the model asked again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PaidAttempts(BTreeMap<Box<str>, u32>);
+
+impl PaidAttempts {
+    /// Counts an attempt.
+    pub(super) fn count(&mut self, attempt: &FailedAttempt) {
+        if attempt.usage.is_some() {
+            let count = self.0.entry(attempt.model.as_deref().unwrap_or_default().into()).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// How many there were of a model; none is the run's own.
+    pub fn of(&self, model: Option<&str>) -> u32 {
+        self.0.get(model.unwrap_or_default()).copied().unwrap_or(0)
+    }
+
+    /// Another request follows, or a human allows more attempts.
+    pub(super) fn end(&mut self) {
+        self.0.clear();
+    }
 }
 
 /// The tools of which a call was not allowed. Few runs have one, and a run that waits is kept small.

@@ -225,7 +225,8 @@ fn transition(
 
 /// Requests to the model failed before something else interrupted its call.
 fn count_attempts(program: &LoopProgram, state: &mut LoopState, attempts: Vec<FailedAttempt>) {
-    let attempted = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+    let followed = attempts.iter().filter(|attempt| !attempt.is_given_up()).count();
+    let attempted = u32::try_from(followed).unwrap_or(u32::MAX);
     state.counters.model_retries = state.counters.model_retries.saturating_add(attempted);
     budget::tried(program, state, attempts);
 }

@@ -144,6 +144,7 @@ mod tests {
             tokens: Some(Tokens { input: used, output: 0, ..Tokens::default() }),
             cost_usd: Some(0.75),
             estimated: false,
+            at_most: false,
             run_id: Some(format!("r.1.{index}")),
         })
     }

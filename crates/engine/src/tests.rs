@@ -87,6 +87,7 @@ pub(super) fn returns(iteration: u32, result: ToolResult) -> EventKind {
         tokens: None,
         cost_usd: None,
         estimated: false,
+        at_most: false,
         run_id: None,
     })
 }
@@ -162,6 +163,7 @@ fn happenings() -> impl Strategy<Value = EventKind> {
         window: None,
         prompt_tokens: None,
         spending_limit: None,
+        paid_out: false,
     };
     let too_long = ModelFault { code: ModelFaultCode::ContextExceeded, ..fault.clone() };
     prop_oneof![

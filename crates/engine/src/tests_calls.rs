@@ -40,6 +40,7 @@ fn returned(index: u32, result: ToolResult) -> EventKind {
         tokens: None,
         cost_usd: None,
         estimated: false,
+        at_most: false,
         run_id: None,
     })
 }
@@ -244,7 +245,7 @@ fn any_event() -> impl Strategy<Value = EventKind> {
     prop_oneof![
         6 => any_reply(),
         8 => (1..6_u32, 0..5_u32, result).prop_map(|(iteration, index, result)| EventKind::ToolReturned(ToolReturned { attempts: Vec::new(),
-            call: CallId { iteration, index }, result, duration_ms: 1, tokens: None, cost_usd: None, estimated: false, run_id: None
+            call: CallId { iteration, index }, result, duration_ms: 1, tokens: None, cost_usd: None, estimated: false, at_most: false, run_id: None
         })),
         4 => decision.prop_map(|decision| EventKind::Human(Decided::from(decision))),
         2 => Just(EventKind::Resumed),

@@ -97,6 +97,7 @@ impl Played {
             tokens: None,
             cost_usd: None,
             estimated: false,
+            at_most: false,
             run_id: None,
         };
         self.apply(EventKind::ToolReturned(returned)).unwrap()
@@ -327,6 +328,7 @@ fn a_run_whose_model_stayed_away_asks_it_again_and_takes_nothing_else() {
         window: None,
         prompt_tokens: None,
         spending_limit: None,
+        paid_out: false,
     };
     run.apply(EventKind::ModelFailed(fault)).unwrap();
     assert_eq!(run.pause().question.kind, Termination::ModelError);

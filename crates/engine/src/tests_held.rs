@@ -62,6 +62,7 @@ fn paid(index: u32, input: u64) -> EventKind {
         tokens: Some(Tokens { input, output: 0, ..Tokens::default() }),
         cost_usd: None,
         estimated: false,
+        at_most: false,
         run_id: None,
     })
 }

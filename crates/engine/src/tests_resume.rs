@@ -138,6 +138,7 @@ fn too_long() -> EventKind {
         window: None,
         prompt_tokens: None,
         spending_limit: None,
+        paid_out: false,
     })
 }
 
@@ -344,6 +345,7 @@ fn a_late_result_after_the_deadline_is_refused() {
         tokens: None,
         cost_usd: None,
         estimated: false,
+        at_most: false,
         run_id: None,
     };
     let event = Event { at: Moment { wall_ms: 0, active_ms: 60 }, kind: EventKind::ToolReturned(late) };

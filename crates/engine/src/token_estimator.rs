@@ -12,7 +12,7 @@ pub struct TokenEstimator {
 const APART: usize = 2_000;
 /// The largest and the smallest estimate for a thousand bytes, whatever was counted.
 const MAX_TOKENS_PER_1000_BYTES: u64 = 1_000;
-const MIN_TOKENS_PER_1000_BYTES: u64 = 60;
+pub(crate) const MIN_TOKENS_PER_1000_BYTES: u64 = 60;
 /// Without any count: a token of English or JSON has about four bytes.
 const USUAL: u64 = 250;
 

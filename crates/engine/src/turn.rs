@@ -50,6 +50,7 @@ pub(super) fn returned(program: &LoopProgram, state: &mut LoopState, mut turn: T
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
     };
     state.counters.estimated |= returned.estimated;
+    state.counters.at_most |= returned.at_most;
     subrun::count(program, state, call.settled, returned.tokens, returned.cost_usd);
     call.run_id = returned.run_id.map(String::into_boxed_str);
     let duration_ms = call_attempt::time_of(&call.attempts).saturating_add(returned.duration_ms);

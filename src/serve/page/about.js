@@ -20,7 +20,7 @@ function objective(text) {
 
 function facts(run, status) {
   const { usage, webhook } = status.result;
-  const about = usage.estimated ? "about " : "";
+  const about = usage.at_most ? "at most " : usage.estimated ? "about " : "";
   const tokens = Number(plain(usage.input_tokens)) + Number(plain(usage.output_tokens));
   const all = [
     ["Started", ago(status.created_at)],

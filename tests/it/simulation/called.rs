@@ -44,6 +44,7 @@ fn returned(call: CallId, result: ToolResult, tokens: Option<Tokens>, run_id: Op
         tokens,
         cost_usd,
         estimated: false,
+        at_most: false,
         run_id,
     })
 }

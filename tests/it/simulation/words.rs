@@ -96,6 +96,7 @@ pub fn model_fault(chance: &mut Chance) -> EventKind {
         window,
         prompt_tokens: window.map(|window| window + 1 + chance.below(500)),
         spending_limit: None,
+        paid_out: false,
     })
 }
 
@@ -146,6 +147,7 @@ pub fn returned(call: CallId, result: ToolResult, chance: &mut Chance) -> EventK
         tokens: None,
         cost_usd: None,
         estimated: false,
+        at_most: false,
         run_id: None,
     })
 }

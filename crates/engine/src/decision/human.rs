@@ -182,6 +182,7 @@ pub(crate) fn decided(
     state.interrupted = false;
     let waits_for_a_model = matches!(paused.pause.question.kind, Termination::ModelError | Termination::SpendingLimit);
     if waits_for_a_model && paused.pause.asks.is_none() {
+        state.watch.paid.end();
         return Next::ask_again(paused.pause.forced);
     }
     // The human's input is new to the agent: repetitions are counted from here.

@@ -77,15 +77,30 @@ pub struct FailedAttempt {
     /// The wait before the next attempt in milliseconds.
     #[serde(default)]
     pub delay_ms: u64,
-    /// The tokens that the provider counted all the same.
+    /// The tokens that it counts: what the provider counted all the same, or the most that it may have used. An attempt that has
+    /// some may have been paid for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
     /// Whether `usage` is an estimate: a reply came, and the provider did not count it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+    /// Whether `usage` is the most that it may have used: the request was sent, and nobody knows what became of it. Not in older
+    /// journals, in which such an attempt counts nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_most: bool,
     /// What a million tokens of that fallback cost, when it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+}
+
+impl FailedAttempt {
+    /// Why one failed that was under way when nothing waited for its reply any longer.
+    pub const GIVEN_UP: &str = "the request was given up before its reply came";
+
+    /// Whether it was given up: no other one followed it.
+    pub fn is_given_up(&self) -> bool {
+        self.at_most && self.reason == Self::GIVEN_UP
+    }
 }
 
 /// A native tool call, as the provider wrote it.
@@ -221,6 +236,9 @@ pub struct ModelFault {
     /// The spending limit that left no room for the request, which was not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spending_limit: Option<Box<ReachedLimit>>,
+    /// Whether no model may be asked again: as many attempts as `retry` allows may have been paid for. A human allows more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paid_out: bool,
 }
 
 /// A spending limit of the project that leaves no room for a request.

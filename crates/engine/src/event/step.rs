@@ -27,6 +27,9 @@ pub struct StepReturned {
     /// Whether some of them are an estimate, because a provider did not say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+    /// Whether some of them are the most that was used: nobody knows what became of a request that was sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_most: bool,
     /// The run that it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,

@@ -26,6 +26,9 @@ pub struct ToolReturned {
     /// Whether some of them are an estimate, because a provider did not say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+    /// Whether some of them are the most that was used: nobody knows what became of a request that was sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_most: bool,
     /// The sub-run, when the call was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
@@ -52,7 +55,8 @@ pub struct AskedAttempt {
 impl ToolReturned {
     /// The end of a call that used no tokens.
     pub fn without_tokens(call: CallId, result: ToolResult, duration_ms: u64, run_id: Option<String>) -> Self {
-        Self { call, result, duration_ms, tokens: None, cost_usd: None, estimated: false, run_id, attempts: Vec::new() }
+        let (tokens, cost_usd, attempts) = (None, None, Vec::new());
+        Self { call, result, duration_ms, tokens, cost_usd, estimated: false, at_most: false, run_id, attempts }
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) fn returned(
         tokens,
         cost_usd,
         estimated,
+        at_most,
         run_id,
         mut attempts,
         partly,
@@ -55,6 +56,7 @@ pub(super) fn returned(
     // What a workflow has done is not done again.
     let continues = outage || program.step_at(&at).and_then(FlowStep::subrun).is_some_and(|run| run.is_flow());
     state.counters.estimated |= estimated;
+    state.counters.at_most |= at_most;
     state.counters.tool_calls_made = state.counters.tool_calls_made.saturating_add(1);
     let calls = state.counters.calls.entry(kind).or_default();
     *calls = calls.saturating_add(1);

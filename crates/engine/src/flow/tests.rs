@@ -135,6 +135,7 @@ impl World {
             tokens: None,
             cost_usd: None,
             estimated: false,
+            at_most: false,
             run_id: None,
             retryable: false,
         })));
@@ -248,6 +249,7 @@ fn an_event_that_does_not_fit_changes_nothing() {
             tokens: None,
             cost_usd: None,
             estimated: false,
+            at_most: false,
             run_id: None,
             retryable: false,
         })),
@@ -293,6 +295,7 @@ fn work_returned(at: &str) -> EventKind {
         tokens: None,
         cost_usd: None,
         estimated: false,
+        at_most: false,
         run_id: None,
         retryable: false,
     }))

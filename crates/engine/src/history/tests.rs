@@ -62,6 +62,7 @@ fn fault(code: ModelFaultCode) -> EventKind {
         window: None,
         prompt_tokens: None,
         spending_limit: None,
+        paid_out: false,
     })
 }
 

@@ -78,6 +78,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
             tokens: None,
             cost_usd: None,
             estimated: false,
+            at_most: false,
             run_id: None,
         };
         prefix.push(Event { at, kind: EventKind::ToolReturned(returned) });

@@ -52,6 +52,7 @@ pub(super) fn take(
     state.last_reply.response_model = reply.response_model.take();
     state.last_reply.time_to_first_token_ms = reply.time_to_first_token_ms.map(u64::from);
     state.watch.too_long = 0;
+    state.watch.paid.end();
     window::learn(state, reply.own_window(), None);
     let sent = state.conversation.bytes;
     if let Some(usage) = reply.usage {
@@ -59,6 +60,7 @@ pub(super) fn take(
     }
     let usage = usage::of_reply(program, state, &reply, sent);
     state.counters.window.0 = usage.input.saturating_add(usage.output);
+    state.counters.is_window_counted = reply.usage.is_some_and(|counted| counted.input > 0 && counted.output > 0);
     let dialect = program.properties.dialect;
     let judged = Some(program).filter(|_| state.header.knows_written_calls());
     let (mut reading, counts) = dialect::read_counted(dialect, &reply, judged);
@@ -227,7 +229,8 @@ pub(super) fn failed(program: &LoopProgram, state: &mut LoopState, fault: ModelF
             Some(limit) => limit::failed(program, state, limit),
         };
     }
-    if fault.retryable && program.properties.on_model_outage == OnModelOutage::Pause {
+    // A run that resumes by itself is not to pay again and again for replies that it does not get.
+    if fault.retryable && !fault.paid_out && program.properties.on_model_outage == OnModelOutage::Pause {
         let question = format!("The model can't be reached: {}. Resume the run to ask it again.", fault.message);
         let pause = state.new_pause(Question::new(Termination::ModelError, question), Vec::new());
         return Next::Wait(Phase::Paused { pause: Box::new(Pause { forced, ..*pause }), turn: None });

@@ -1,7 +1,7 @@
 //! The trace's entries and failed attempts, with secrets hidden.
 
 use super::redact::Redaction;
-use super::units::{duration, rfc3339};
+use super::units::{count, duration, rfc3339};
 use crate::call_attempt::CallAttempt;
 use crate::event::{FailedAttempt, ToolFault};
 use crate::question::{Question, WaitingCall};
@@ -116,7 +116,12 @@ pub fn attempt_sentence(attempt: &TraceAttempt) -> String {
         0 => String::new(),
         delay => format!("; retry in {}", duration(delay)),
     };
-    format!("{model}: {}{wait}", attempt.reason)
+    let most = attempt.usage.as_ref().filter(|_| attempt.at_most);
+    let most = most.map_or_else(String::new, |most| {
+        let tokens = most.input_tokens.saturating_add(most.output_tokens);
+        format!("; counts {} tokens, the most that it may have used", count(tokens))
+    });
+    format!("{model}: {}{most}{wait}", attempt.reason)
 }
 
 /// A question with its secrets hidden.

@@ -137,7 +137,7 @@ fn header(page: &mut String, about: &About<'_>, result: &RunResult) {
     page.extend(result.fork_of.iter().map(|fork| folded("meta", &fork.sentence())));
     page.extend(result.webhook.iter().map(|webhook| folded("meta", &webhook.sentence())));
     page.push_str("<dl>\n");
-    let about_word = if result.usage.estimated { "about " } else { "" };
+    let about_word = result.usage.about();
     let mut facts = match result.steps.len() {
         0 => vec![
             ("Model", about.model.to_owned()),

@@ -168,7 +168,7 @@ impl Pieces {
             0 => vec![plural(result.iterations, "iteration"), plural(result.metadata.tool_calls_made, "tool call")],
             steps => vec![plural(u64::try_from(steps).unwrap_or(u64::MAX), "step")],
         };
-        let about = if result.usage.estimated { "about " } else { "" };
+        let about = result.usage.about();
         let tokens = result.usage.input_tokens.saturating_add(result.usage.output_tokens);
         facts.push(format!("{about}{} token{}", count(tokens), if tokens == 1 { "" } else { "s" }));
         facts.extend(result.usage.cost_usd.map(|cost| format!("{about}{}", dollars(cost))));

@@ -213,7 +213,7 @@ async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &P
     let (id, name, input) = (attempt.id, attempt.tool.as_str(), &attempt.input);
     let returned = |result, spent: Spent| {
         let duration_ms = clock::elapsed_ms(began);
-        let Spent { tokens, cost_usd, estimated } = spent;
+        let Spent { tokens, cost_usd, estimated, at_most } = spent;
         PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
             call: id,
             result,
@@ -221,6 +221,7 @@ async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &P
             tokens,
             cost_usd,
             estimated,
+            at_most,
             run_id: None,
             attempts: wait.take_attempts(),
         }))

@@ -16,7 +16,7 @@ use super::fold;
 use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
 use super::line;
-use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
+use super::model::{Ask, KnownRequest, ModelClient, ReplyTimeouts, Wire};
 use super::outside_events::awaited;
 use super::question_owner;
 use super::run::{Driver, HeldRun};
@@ -453,6 +453,7 @@ impl Engine {
             timeouts: ReplyTimeouts::of(&of_loop.properties),
             must_call: state.must_call_a_tool(of_loop),
             empty_is_answered: false,
+            known: KnownRequest::default(),
         };
         Ok(model.request(&ask, &mut Wire::default()))
     }

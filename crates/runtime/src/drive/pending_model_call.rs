@@ -18,7 +18,8 @@ use super::spending::{CallToReserve, HeldReservations, NoRoom, SpendingGuard};
 use super::stop::Stop;
 use super::tool::Spent;
 use crate::journal::Journal;
-use loopctl_engine::event::AskedAttempt;
+use loopctl_engine::budget;
+use loopctl_engine::event::{AskedAttempt, FailedAttempt};
 
 /// The most failed attempts of a call that its trace lists.
 const MOST_KEPT_ATTEMPTS: usize = 100;
@@ -33,6 +34,8 @@ pub struct PendingModelCall<'a> {
     is_resting: watch::Sender<bool>,
     /// What the attempts that failed have used: the call counts it when it returns, and nobody does when it is left.
     spent: Mutex<Spent>,
+    /// The attempt that is under way, as it counts when nobody waits for its reply any longer.
+    under_way: Mutex<Option<FailedAttempt>>,
     /// The attempts that failed and were followed by another one.
     attempts: Mutex<Vec<AskedAttempt>>,
     /// When the first of them began, in milliseconds since 1970.
@@ -60,6 +63,7 @@ impl<'a> PendingModelCall<'a> {
         Self {
             is_resting,
             spent: Mutex::default(),
+            under_way: Mutex::default(),
             attempts: Mutex::default(),
             began_ms: clock::wall_ms(),
             asking,
@@ -162,9 +166,33 @@ impl<'a> PendingModelCall<'a> {
         std::mem::take(&mut *self.attempts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What the attempts that failed have used.
+    /// What the attempts of a call have used that is left: those that failed, and at most the one that is under way.
     pub(super) fn spent(&self) -> Spent {
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(FailedAttempt { usage: Some(tokens), price, at_most, .. }) = self.take_under_way() else {
+            return spent;
+        };
+        let cost_usd = price.map(|price| budget::cost_usd(tokens, price));
+        spent.plus(Spent { tokens: Some(tokens), cost_usd, estimated: false, at_most })
+    }
+
+    /// A request is sent.
+    pub(super) fn is_under_way(wait: Option<&Self>, lost: FailedAttempt) {
+        if let Some(wait) = wait {
+            *wait.under_way.lock().unwrap_or_else(PoisonError::into_inner) = Some(lost);
+        }
+    }
+
+    /// What became of it is known.
+    pub(super) fn is_over(wait: Option<&Self>) {
+        if let Some(wait) = wait {
+            wait.take_under_way();
+        }
+    }
+
+    /// The request that is under way, when nobody waits for its reply any longer.
+    pub(super) fn take_under_way(&self) -> Option<FailedAttempt> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Waits between two attempts.

@@ -73,6 +73,7 @@ pub(super) fn bound_fault(vault: &Vault, fault: &mut ModelFault) {
         window: _,
         prompt_tokens: _,
         spending_limit: _,
+        paid_out: _,
     } = fault;
     *message = vault.scrub(std::mem::take(message));
     bound_attempts(vault, failed);
@@ -82,7 +83,7 @@ pub(super) fn bound_fault(vault: &Vault, fault: &mut ModelFault) {
 pub(super) fn bound_attempts(vault: &Vault, attempts: &mut [FailedAttempt]) {
     for attempt in attempts {
         // The model is one of the project.
-        let FailedAttempt { reason, model: _, delay_ms: _, usage: _, estimated: _, price: _ } = attempt;
+        let FailedAttempt { reason, model: _, delay_ms: _, usage: _, estimated: _, at_most: _, price: _ } = attempt;
         *reason = vault.scrub(std::mem::take(reason));
     }
 }
@@ -156,6 +157,7 @@ mod tests {
             window: None,
             prompt_tokens: None,
             spending_limit: None,
+            paid_out: false,
         };
         bound_fault(&vault, &mut fault);
         let after = serde_json::to_string(&fault).expect("JSON");

@@ -12,10 +12,8 @@ use crate::journal::ledger::{
 };
 use crate::journal::{Journal, StoreError};
 use loopctl_engine::budget;
-use loopctl_engine::conversation::estimated_tokens;
 use loopctl_engine::event::{ModelFacts, ReachedLimit, Tokens};
 use loopctl_engine::state::RunHeader;
-use loopctl_engine::token_estimator::TokenEstimator;
 use loopctl_lang::language::project::Price;
 use loopctl_lang::language::spending_limit::{OnSpendingLimit, SpendingLimit};
 use loopctl_lang::program::Program;
@@ -47,16 +45,14 @@ pub(super) struct SpendingRun<'a> {
     /// The lease of its driver.
     pub fence: u64,
     pub loop_name: &'a str,
-    /// What is known of the tokens of its texts.
-    pub estimator: Option<&'a TokenEstimator>,
 }
 
 /// A call that is about to be made.
 #[derive(Clone, Copy)]
 pub(super) struct CallToReserve<'a> {
     pub model: &'a ModelFacts,
-    /// The length of what the model reads.
-    pub bytes: usize,
+    /// The tokens of what the model reads, estimated.
+    pub input: u64,
     /// The most tokens of its reply.
     pub max_tokens: u32,
 }
@@ -67,7 +63,14 @@ pub(super) struct CallToReserve<'a> {
 pub(super) struct HeldReservations<'g> {
     guard: Option<&'g SpendingGuard<'g>>,
     held: Vec<HeldReservation<'g>>,
-    is_sent: bool,
+    /// What the call may have used at most, once its request is sent.
+    lost: Option<LostUsage>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LostUsage {
+    tokens: Tokens,
+    price: Option<Price>,
 }
 
 struct HeldReservation<'g> {
@@ -99,7 +102,7 @@ impl<'a> SpendingGuard<'a> {
         header: &'a RunHeader,
         fence: u64,
     ) -> Option<Self> {
-        let run = SpendingRun { run_id: &header.run_id, fence, loop_name: &header.loop_name, estimator: None };
+        let run = SpendingRun { run_id: &header.run_id, fence, loop_name: &header.loop_name };
         Self::of(journal, program, run)
     }
 
@@ -128,7 +131,7 @@ impl<'a> SpendingGuard<'a> {
     pub(super) async fn try_to_reserve(&self, call: CallToReserve<'_>) -> Result<Option<HeldReservations<'_>>, NoRoom> {
         let org = self.org().await?;
         let spending = Spending { loop_name: self.run.loop_name, model: &call.model.name, org };
-        let mut held = HeldReservations { guard: Some(self), held: Vec::new(), is_sent: false };
+        let mut held = HeldReservations { guard: Some(self), held: Vec::new(), lost: None };
         for limit in self.limits.iter().filter(|limit| limit.counts(&spending)) {
             let account = limit.account(&spending);
             let Some(time) = time_of(limit, clock::wall_ms()) else { return Err(no_time(&account)) };
@@ -189,7 +192,7 @@ impl<'a> SpendingGuard<'a> {
 
     /// The most that a call may spend; none where its model has no price and the limit is in US dollars.
     fn most_of(&self, limit: &SpendingLimit, call: CallToReserve<'_>) -> Option<SpentAmount> {
-        let input = self.run.estimator.map_or_else(|| estimated_tokens(call.bytes), |known| known.tokens(call.bytes));
+        let input = call.input;
         // What is put into a cache may cost more than what is read.
         let tokens = Tokens { input, output: u64::from(call.max_tokens), cache_write: input, ..Tokens::default() };
         let price = call
@@ -241,16 +244,16 @@ impl HeldReservations<'_> {
         self.held.is_empty()
     }
 
-    /// The request is sent from now on: it may be paid for, whatever becomes of the call.
-    pub fn sent(&mut self) {
-        self.is_sent = true;
+    /// The request is sent from now on: it may be paid for, whatever becomes of the call. `most`: what it may use.
+    pub fn sent(&mut self, most: Option<Tokens>, price: Option<Price>) {
+        self.lost = most.map(|tokens| LostUsage { tokens, price });
     }
 
-    /// Settles a call with what it used; with all that is reserved where nobody knows.
-    pub async fn settle(mut self, used: Option<Tokens>, price: Option<Price>) -> Result<(), NoRoom> {
+    /// Settles a call with what it used, or with the most that it may have used.
+    pub async fn settle(mut self, used: Tokens, price: Option<Price>) -> Result<(), NoRoom> {
         let Some(guard) = self.guard else { return Ok(()) };
         for held in std::mem::take(&mut self.held) {
-            let used = used.and_then(|used| amount_of(held.limit, used, price)).unwrap_or(held.amount);
+            let used = amount_of(held.limit, used, price).unwrap_or(held.amount);
             let Some(settlement) = held.settlement(used) else { continue };
             if guard.journal.settle(settlement).await.map_err(|fault| guard.failed(fault))? {
                 held.warn(guard.run.run_id);
@@ -287,7 +290,9 @@ impl Drop for HeldReservations<'_> {
     fn drop(&mut self) {
         let Some(guard) = self.guard else { return };
         for held in &self.held {
-            let used = if self.is_sent { held.amount } else { SpentAmount::default() };
+            let used = self.lost.map_or_else(SpentAmount::default, |LostUsage { tokens, price }| {
+                amount_of(held.limit, tokens, price).unwrap_or(held.amount)
+            });
             // Nobody waits for it: what could not be given back is no longer counted when the lease is over.
             drop(held.settlement(used).map(|settlement| guard.journal.settle(settlement)));
         }

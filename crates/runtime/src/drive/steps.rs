@@ -323,7 +323,8 @@ fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass
     let partly = matches!(performed, PerformedCall::Partly(_));
     match performed {
         PerformedCall::Event(EventKind::ToolReturned(returned)) | PerformedCall::Partly(returned) => {
-            let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, run_id, attempts, .. } = returned;
+            let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, at_most, run_id, attempts, .. } =
+                returned;
             let returned = StepReturned {
                 at,
                 kind,
@@ -332,6 +333,7 @@ fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass
                 tokens,
                 cost_usd,
                 estimated,
+                at_most,
                 run_id,
                 attempts,
                 partly,
@@ -355,7 +357,7 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
     let began = clock::instant();
     let returned = |result, spent: Spent, retryable: bool| {
         let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), clock::elapsed_ms(began));
-        let Spent { tokens, cost_usd, estimated } = spent;
+        let Spent { tokens, cost_usd, estimated, at_most } = spent;
         let (run_id, outage, limited) = (None, false, false);
         let returned = StepReturned {
             at,
@@ -365,6 +367,7 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
             tokens,
             cost_usd,
             estimated,
+            at_most,
             run_id,
             attempts: wait.take_attempts(),
             partly: false,

@@ -204,7 +204,7 @@ pub(super) fn call<'a>(
         };
         let state = finished.state;
         let (tokens, cost_usd) = (Some(state.counters.tokens), state.cost_usd());
-        let estimated = state.counters.estimated;
+        let (estimated, at_most) = (state.counters.estimated, state.counters.at_most);
         Ok(match &state.phase {
             Phase::Ended(ending) => {
                 let result = result(&program, &run_id, ending, is_step);
@@ -213,7 +213,7 @@ pub(super) fn call<'a>(
                 let run_id = Some(run_id);
                 let attempts = Vec::new();
                 let returned =
-                    ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, run_id, attempts };
+                    ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, at_most, run_id, attempts };
                 match is_step && ending.status == Status::Completed && has_failed_items(&state) {
                     true => PerformedCall::Partly(returned),
                     false => PerformedCall::Event(EventKind::ToolReturned(returned)),

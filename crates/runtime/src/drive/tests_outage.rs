@@ -41,7 +41,7 @@ impl EmbeddedModel for AwayModel {
             let now = clock::instant();
             let back_at = *self.back_at.lock().unwrap().get_or_insert(now + HOUR);
             if now < back_at {
-                return Err(ModelError::transient("connection refused"));
+                return Err(ModelError::transient("connection refused").unpaid());
             }
         }
         self.given.fetch_add(1, Ordering::SeqCst);

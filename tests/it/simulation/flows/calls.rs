@@ -127,6 +127,7 @@ impl World<'_> {
             tokens,
             cost_usd: None,
             estimated: false,
+            at_most: false,
             run_id: None,
             retryable: false,
         }))

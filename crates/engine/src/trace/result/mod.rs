@@ -152,6 +152,21 @@ pub struct Usage {
     /// Whether tokens were estimated because the provider did not say; left out when none were.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+    /// Whether some of the tokens are the most that was used: nobody knows what became of a request that was sent; left out when
+    /// none are.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_most: bool,
+}
+
+impl Usage {
+    /// The words before a figure that is not exact.
+    pub(crate) fn about(&self) -> &'static str {
+        match (self.at_most, self.estimated) {
+            (true, _) => "at most ",
+            (false, true) => "about ",
+            (false, false) => "",
+        }
+    }
 }
 
 /// What was counted in a run.
@@ -324,6 +339,7 @@ fn usage(state: &State) -> Usage {
         // Every price is above a billionth of a dollar; smaller digits are noise of the binary fraction.
         cost_usd: state.cost_usd().map(|cost| (cost * 1e9).round() / 1e9),
         estimated: state.counters.estimated,
+        at_most: state.counters.at_most,
     }
 }
 

@@ -7,7 +7,7 @@ use std::future::Future;
 use bytes::Bytes;
 
 use super::Ask;
-use super::failure::{AttemptFailure, Peer};
+use super::failure::{AttemptFailure, Peer, SentPart};
 use super::reply::AttemptReply;
 use super::wire::{RequestForm, Wire};
 use crate::drive::future::{BoxFuture, Caught};
@@ -147,17 +147,26 @@ impl From<String> for ModelReply {
 pub struct ModelError {
     message: String,
     transient: bool,
+    is_unpaid: bool,
 }
 
 impl ModelError {
-    /// A failure that may pass: the attempt is made again.
+    /// A failure that may pass: the attempt is made again. It may have been paid for, and counts the most that it may have used;
+    /// at most 4 attempts at a request are made so, or as many as `retry.attempts` says. See [`Self::unpaid`].
     pub fn transient(message: impl Into<String>) -> Self {
-        Self { message: message.into(), transient: true }
+        Self { message: message.into(), transient: true, is_unpaid: false }
     }
 
     /// A failure that stays: no other attempt is made with this model.
     pub fn lasting(message: impl Into<String>) -> Self {
-        Self { message: message.into(), transient: false }
+        Self { message: message.into(), transient: false, is_unpaid: false }
+    }
+
+    /// The same failure of a request for which nobody pays: it was not sent, or it was refused. How often it is made again is
+    /// bounded by the time of `retry` alone.
+    #[must_use]
+    pub fn unpaid(self) -> Self {
+        Self { is_unpaid: true, ..self }
     }
 }
 
@@ -191,7 +200,10 @@ pub(super) async fn attempt(
     let replied =
         Caught(replied).await.map_err(|panic| lasting(&format!("the model {:?} panicked: {panic}", peer.name)))?;
     let reply = replied.map_err(|error| match error.transient {
-        true => AttemptFailure::unreachable(peer.clean(&error.message)),
+        true => {
+            let sent = if error.is_unpaid { SentPart::Nothing } else { SentPart::Request };
+            AttemptFailure { sent, ..AttemptFailure::unreachable(peer.clean(&error.message)) }
+        }
         false => lasting(&error.message),
     })?;
     let ModelReply { text, calls, finish, usage, reasoning } = reply;

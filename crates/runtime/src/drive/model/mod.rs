@@ -2,9 +2,10 @@
 //!
 //! `models` finds a model by its name; `wire` grows a request in a provider's `protocol`; `http` sends it and reads
 //! the answer, `sse` when it streams; `reasoning` keeps what a provider wants back; `failure` says what went wrong; `script` plays a model without a server.
-//! [`ask`] is the only place that tries again.
+//! [`ask`] is the only place that tries again; `attempt_usage` says what an attempt counts, and whether it may have been paid for.
 
 mod anthropic;
+mod attempt_usage;
 mod compact_json;
 mod constraint;
 mod content_refusal;
@@ -51,11 +52,13 @@ use crate::drive::clock;
 use crate::drive::model_waits::FailedRequest;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
-use crate::drive::spending::{CallToReserve, NoRoom};
+use crate::drive::spending::NoRoom;
+use attempt_usage::AttemptUsage;
+pub use attempt_usage::KnownRequest;
 use failure::{AttemptFailure, Peer, SentPart};
 use http::Endpoint;
-use loopctl_engine::conversation::{Conversation, Message, Role, estimated_tokens};
-use loopctl_engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply, Tokens};
+use loopctl_engine::conversation::{Conversation, Message, Role};
+use loopctl_engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply};
 use loopctl_lang::language::SecretSource;
 use loopctl_lang::language::project::Provider;
 use loopctl_lang::language::react::{self, ReactProperties, Retry};
@@ -153,6 +156,8 @@ pub struct Ask<'a> {
     pub must_call: bool,
     /// Whether the conversation says already that the last reply was empty.
     pub empty_is_answered: bool,
+    /// What the run that asks knows of the request.
+    pub known: KnownRequest<'a>,
 }
 
 /// How many empty replies to one request are asked for in the same words.
@@ -527,9 +532,18 @@ pub async fn ask(
         let has_next = place + 1 < models.len();
         let facts = (place > 0).then_some(&model.facts);
         let retry = if has_next { &brief } else { retry };
-        let (mut failures, mut empty, mut paid) = (Failures::default(), 0, 0_u32);
+        // Those before a pause count, too: a run that resumes by itself does not pay again and again.
+        let (mut failures, mut empty, mut paid) = (Failures::default(), 0, ask.known.paid(facts));
+        if paid >= retry.most_paid() {
+            let failure = before.paid_out(model, paid);
+            if !has_next {
+                return Err(last_fault(&before, failure, tried, started_at));
+            }
+            before.failed(&failure, true);
+            continue;
+        }
         loop {
-            let attempted = match limited_attempt(model, ask, wire).await {
+            let attempted = match limited_attempt(model, ask, wire, place).await {
                 Ok(attempted) => attempted,
                 Err(none) if has_next && none.limit.is_some() => {
                     failed(before.has_no_room(none, facts, &mut tried));
@@ -556,36 +570,26 @@ pub async fn ask(
                 is_taken &= is_again && delay.is_some() && !ask.empty_is_answered;
                 delay = delay.filter(|_| !is_again);
             }
-            let (usage, estimated) = used(model, ask, &failure);
-            paid += u32::from(usage.is_some() || failure.sent == SentPart::PartOfReply);
+            let kept = AttemptUsage::of_failure(model, ask, &failure, place).kept(&failure, facts);
+            paid = paid.saturating_add(u32::from(kept.usage.is_some()));
+            before.may_ask_again |= paid < retry.most_paid();
             delay = delay.filter(|_| paid < retry.most_paid());
             let is_refused = failure.reply.is_some() && !failure.is_empty_reply();
             if let Some(reply) = failure.reply.take().filter(|_| is_taken) {
                 return Ok(taken(model, ask, *reply, tried, AskedFrom { started_at, place }));
             }
             let delay_ms = delay.map_or(0, |delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
-            tried.push(event::FailedAttempt {
-                model: facts.map(|facts| facts.name.clone()),
-                reason: failure.message.clone(),
-                delay_ms,
-                usage,
-                estimated,
-                price: facts.and_then(|facts| facts.price),
-            });
+            tried.push(event::FailedAttempt { delay_ms, ..kept });
             before.may_pass |= failure.transient || failure.wants_a_key();
             let enough = ask.enough.is_some_and(|enough| enough(&tried));
             if enough || delay.is_none() && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
                 if is_missed {
                     failure.message.push_str(": is the server running?");
                 }
-                return Err(fault(before.with_refusal(failure), tried, started_at, before.may_pass));
+                return Err(last_fault(&before, failure, tried, started_at));
             }
             before.failed(&failure, is_refused);
-            if let Some(kept) = tried.last().cloned() {
-                let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
-                let (class, status) = (failure.class(), failure.status);
-                failed(RetriedAttempt { number, reason: failure.message, class, status, delay_ms, kept });
-            }
+            retried(&tried, failure, delay_ms).into_iter().for_each(failed);
             let Some(delay) = delay else { break };
             PendingModelCall::rest(ask.wait, std::pin::pin!(clock::sleep(delay))).await;
         }
@@ -594,57 +598,38 @@ pub async fn ask(
     Err(fault(none, tried, started_at, before.may_pass))
 }
 
-/// Makes an attempt, if the spending limits of the project leave room for it.
+/// Makes an attempt, if the spending limits of the project leave room for it. One that is longer than the declared window of its
+/// model is not sent.
 async fn limited_attempt(
     model: &ModelClient,
     ask: &Ask<'_>,
     wire: &mut Wire,
+    place: usize,
 ) -> Result<Result<AttemptReply, AttemptFailure>, NoRoom> {
-    let (bytes, max_tokens) = (ask.conversation.bytes, ask.max_tokens);
-    let mut reserved =
-        PendingModelCall::reserve(ask.wait, CallToReserve { model: &model.facts, bytes, max_tokens }).await?;
-    if !matches!(model.backend, ModelBackend::Script(..)) {
-        reserved.sent();
+    if let Some(failure) = attempt_usage::over_the_window(model, ask) {
+        return Ok(Err(failure));
+    }
+    let mut reserved = PendingModelCall::reserve(ask.wait, attempt_usage::to_reserve(model, ask)).await?;
+    let may_be_paid = !matches!(model.backend, ModelBackend::Script(..));
+    if may_be_paid && ask.wait.is_some() {
+        let lost = AttemptUsage::lost(model, ask, place);
+        reserved.sent(lost.usage, model.facts.price);
+        PendingModelCall::is_under_way(ask.wait, lost);
     }
     let attempted = {
         // Pinned here and passed by reference, so that it takes its space once.
         let attempt = std::pin::pin!(model.attempt(ask, wire));
         PendingModelCall::attempt(ask.wait, attempt).await
     };
+    PendingModelCall::is_over(ask.wait);
     if !reserved.is_empty() {
         let used = match &attempted {
-            Ok(reply) => Some(counted(ask, reply)),
-            Err(failure) => used_at_most(model, ask, failure),
+            Ok(reply) => attempt_usage::counted(model, ask, reply),
+            Err(failure) => AttemptUsage::of_failure(model, ask, failure, place).tokens.unwrap_or_default(),
         };
         Box::pin(reserved.settle(used, model.facts.price)).await?;
     }
     Ok(attempted)
-}
-
-/// The tokens of a reply: what its provider does not count is estimated.
-fn counted(ask: &Ask<'_>, reply: &AttemptReply) -> Tokens {
-    let (input, output) = (estimated_tokens(ask.conversation.bytes), estimated_tokens(reply.written()));
-    Tokens::of_reply(reply.usage, Tokens { input, output, ..Tokens::default() }).0
-}
-
-/// What a failed attempt counts for in spending limits; none where nobody knows, and it may have been paid for: all that is reserved
-/// counts then.
-fn used_at_most(model: &ModelClient, ask: &Ask<'_>, failure: &AttemptFailure) -> Option<Tokens> {
-    let usage = used(model, ask, failure).0;
-    let is_known = failure.written.is_some() || usage.is_some() && failure.sent != SentPart::PartOfReply;
-    let is_paid = !is_known && failure.may_be_paid() && !matches!(model.backend, ModelBackend::Script(..));
-    (!is_paid).then(|| usage.unwrap_or_default())
-}
-
-/// What a failed attempt used, and whether that is an estimate: a reply that came was made and is paid for, although its
-/// provider counts nothing or zeros. A script makes none.
-fn used(model: &ModelClient, ask: &Ask<'_>, failure: &AttemptFailure) -> (Option<Tokens>, bool) {
-    let is_played = matches!(model.backend, ModelBackend::Script(..));
-    let Some(written) = failure.written.filter(|_| !is_played) else { return (failure.usage, false) };
-    let written = usize::try_from(written).unwrap_or(usize::MAX);
-    let (input, output) = (estimated_tokens(ask.conversation.bytes), estimated_tokens(written));
-    let (usage, is_estimate) = Tokens::of_reply(failure.usage, Tokens { input, output, ..Tokens::default() });
-    (Some(usage), is_estimate)
 }
 
 /// Since when, and as which of several models, one is asked.
@@ -689,6 +674,25 @@ fn response_model(named: Option<String>, model: &ModelClient) -> Option<Box<str>
     named.filter(|name| *name != model.form.id).map(String::into_boxed_str)
 }
 
+/// The last attempt, which is followed by another one.
+fn retried(tried: &[event::FailedAttempt], failure: AttemptFailure, delay_ms: u64) -> Option<RetriedAttempt> {
+    let kept = tried.last().cloned()?;
+    let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
+    let (class, status) = (failure.class(), failure.status);
+    Some(RetriedAttempt { number, reason: failure.message, class, status, delay_ms, kept })
+}
+
+/// The failure of all models, the last one's with what became of those before it.
+fn last_fault(
+    before: &PassedOver,
+    failure: AttemptFailure,
+    tried: Vec<event::FailedAttempt>,
+    started_at: Instant,
+) -> ModelFault {
+    let fault = fault(before.with_refusal(failure), tried, started_at, before.may_pass);
+    ModelFault { paid_out: fault.retryable && !before.may_ask_again, ..fault }
+}
+
 /// The failure of all models. `may_pass`: one of them may answer later.
 fn fault(
     failure: AttemptFailure,
@@ -715,5 +719,6 @@ fn fault(
         window: failure.length.as_ref().and_then(|length| length.window),
         prompt_tokens: failure.length.as_ref().and_then(|length| length.prompt),
         spending_limit: None,
+        paid_out: false,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::RetriedAttempt;
-use super::failure::AttemptFailure;
+use super::failure::{AttemptFailure, SentPart};
+use super::{ModelClient, RetriedAttempt};
 use crate::drive::clock;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::spending::NoRoom;
@@ -14,6 +14,8 @@ use loopctl_engine::event::{FailedAttempt, ModelFacts, ModelFault, ModelFaultCod
 pub(super) struct PassedOver {
     /// Whether one of them may answer later: then the same run may succeed, whatever the last one said.
     pub may_pass: bool,
+    /// Whether one of them may be asked again: not as many attempts may have been paid for as are allowed.
+    pub may_ask_again: bool,
     /// What one refused before another one failed, or the limit that left no room for it: the run is not to end without a word of
     /// it.
     refused: Option<String>,
@@ -28,6 +30,17 @@ impl PassedOver {
     pub fn none(wait: Option<&PendingModelCall<'_>>) -> Self {
         PendingModelCall::wait_for_room(wait, None);
         Self::default()
+    }
+
+    /// As many attempts at a model may have been paid for as are allowed: it is not asked. The call may succeed when a human allows more.
+    pub fn paid_out(&mut self, model: &ModelClient, paid: u32) -> AttemptFailure {
+        self.may_pass = true;
+        let message = format!(
+            "the model {:?} is not asked again: {paid} requests without a reply that was taken may have been paid for, as many as \
+             `retry` allows",
+            model.facts.name
+        );
+        AttemptFailure { sent: SentPart::Nothing, ..AttemptFailure::unreachable(message) }
     }
 
     /// A model failed, and the next one is asked, or the same one again. `is_refused`: it replied, and refused.
@@ -47,10 +60,11 @@ impl PassedOver {
     ) -> RetriedAttempt {
         let reason = none.message.clone();
         self.may_pass |= none.is_until();
+        self.may_ask_again = true;
         self.refused = Some(reason.clone());
         self.no_room = Some(none.or_earlier(self.no_room.take()));
         let (model, price) = (facts.map(|facts| facts.name.clone()), facts.and_then(|facts| facts.price));
-        let kept = FailedAttempt { model, reason: reason.clone(), delay_ms: 0, usage: None, estimated: false, price };
+        let kept = FailedAttempt { model, reason: reason.clone(), price, ..FailedAttempt::default() };
         tried.push(kept.clone());
         let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
         let class = "a spending limit leaves no room".to_owned();
@@ -100,6 +114,7 @@ impl PassedOver {
             window: None,
             prompt_tokens: None,
             spending_limit: limit.map(Box::new),
+            paid_out: false,
         }
     }
 }

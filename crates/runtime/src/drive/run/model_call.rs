@@ -8,7 +8,7 @@ use super::live::ReplyReporter;
 use super::run_log;
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::RunLease;
-use crate::drive::model::{self, Ask, PartialReply, ReplyTimeouts, RetriedAttempt};
+use crate::drive::model::{self, Ask, KnownRequest, PartialReply, ReplyTimeouts, RetriedAttempt};
 use crate::drive::notices;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::reply_bounds;
@@ -22,8 +22,9 @@ use loopctl_engine::event::{self, EventKind, ModelFaultCode};
 use loopctl_engine::history;
 use loopctl_engine::notice::{Listener, Notice};
 use loopctl_engine::reply::window;
+use loopctl_engine::request_length;
 use loopctl_engine::state::{LoopState, State};
-use loopctl_lang::program::Program;
+use loopctl_lang::program::{LoopProgram, Program};
 
 impl Driver<'_> {
     /// What came of asking the model. Failed attempts of a call that something else interrupted are recorded before.
@@ -57,8 +58,8 @@ impl Driver<'_> {
             Box::new(ReplyReporter::new(listener, iteration, &state.counters.estimator, scrubber))
         });
         let attempts = Mutex::new(Vec::new());
-        let (run_id, stop) = (self.lease.run_id.as_str(), self.watch.stop.as_ref());
-        let wait = self.world.model_waits.of(run_id);
+        let stop = self.watch.stop.as_ref();
+        let wait = self.world.model_waits.of(self.lease.run_id.as_str());
         // From its first piece on, the model is there.
         let partial = |reply: PartialReply<'_>| {
             wait.end();
@@ -96,6 +97,7 @@ impl Driver<'_> {
             timeouts: ReplyTimeouts::of(properties),
             must_call: !sums_up && state.must_call_a_tool(program),
             empty_is_answered: !sums_up && state.has_answered_an_empty_reply(),
+            known: known(program, state, sums_up),
         };
         let left = self.time_left();
         if left.is_zero() {
@@ -111,6 +113,7 @@ impl Driver<'_> {
             None => interrupts.wait(asked).await?,
         };
         question.sound()?;
+        let failed = || failed_attempts(&self.world.vault, &attempts, &question);
         let what = match answer {
             Waited::Done(Some(Ok(mut reply))) => {
                 if let Some(live) = &live {
@@ -120,10 +123,8 @@ impl Driver<'_> {
                 if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
             }
             Waited::Done(Some(Err(fault))) => model_failed(&self.world.vault, fault, sums_up),
-            Waited::Done(None) => return Ok((Interruption::Stop, failed_attempts(&self.world.vault, &attempts))),
-            Waited::Interruption(interruption) => {
-                return Ok((interruption, failed_attempts(&self.world.vault, &attempts)));
-            }
+            Waited::Done(None) => return Ok((Interruption::Stop, failed())),
+            Waited::Interruption(interruption) => return Ok((interruption, failed())),
         };
         Ok((Interruption::Event(what), Vec::new()))
     }
@@ -137,9 +138,15 @@ fn question<'s>(
     state: &'s LoopState,
 ) -> PendingModelCall<'s> {
     let (run_id, loop_name, fence) = (lease.run_id.as_str(), state.header.loop_name.as_str(), lease.fence);
-    let run = SpendingRun { run_id, fence, loop_name, estimator: Some(&state.counters.estimator) };
+    let run = SpendingRun { run_id, fence, loop_name };
     let spending = SpendingGuard::of(&world.journal, program, run);
     PendingModelCall::of(&world.deaths, run_id).limited(spending)
+}
+
+/// What the run knows of the request. A summary is asked for with other texts.
+fn known<'s>(program: &LoopProgram, state: &'s LoopState, sums_up: bool) -> KnownRequest<'s> {
+    let most_input = (!sums_up).then(|| request_length::most_tokens_of(program, state));
+    KnownRequest { estimator: Some(&state.counters.estimator), most_input, paid: Some(&state.watch.paid) }
 }
 
 /// Reports what is no step of the run.
@@ -152,9 +159,14 @@ fn announce(meter: Option<&dyn RunMeter>, listener: Option<&dyn Listener>, notic
     }
 }
 
-/// The failed attempts so far.
-fn failed_attempts(vault: &Vault, attempts: &Mutex<Vec<event::FailedAttempt>>) -> Vec<event::FailedAttempt> {
+/// The failed attempts so far, and the one that is under way: nobody will know what it used.
+fn failed_attempts(
+    vault: &Vault,
+    attempts: &Mutex<Vec<event::FailedAttempt>>,
+    question: &PendingModelCall<'_>,
+) -> Vec<event::FailedAttempt> {
     let mut failed = std::mem::take(&mut *attempts.lock().unwrap_or_else(PoisonError::into_inner));
+    failed.extend(question.take_under_way());
     reply_bounds::bound_attempts(vault, &mut failed);
     failed
 }

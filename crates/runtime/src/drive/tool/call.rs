@@ -105,6 +105,8 @@ pub struct Spent {
     pub cost_usd: Option<f64>,
     /// Whether some of them are an estimate, because a provider did not say.
     pub estimated: bool,
+    /// Whether some of them are the most that was used: nobody knows what became of a request that was sent.
+    pub at_most: bool,
 }
 
 impl Spent {
@@ -115,6 +117,7 @@ impl Spent {
             (one, two) => one.or(two),
         };
         let tokens = [self.tokens, other.tokens].into_iter().flatten().reduce(Tokens::plus);
-        Self { tokens, cost_usd, estimated: self.estimated || other.estimated }
+        let (estimated, at_most) = (self.estimated || other.estimated, self.at_most || other.at_most);
+        Self { tokens, cost_usd, estimated, at_most }
     }
 }

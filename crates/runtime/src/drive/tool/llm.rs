@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::output::{fault, shortened};
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;
-use crate::drive::model::{self, Ask, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire};
+use crate::drive::model::{
+    self, Ask, KnownRequest, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire,
+};
 use crate::drive::retry::{self, Transient};
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
@@ -166,6 +168,7 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         timeouts: ReplyTimeouts::default(),
         must_call: false,
         empty_is_answered: false,
+        known: KnownRequest::default(),
     };
     let price = model.facts.price;
     // The run's model can do something else; the deadline of the call is short.
@@ -412,9 +415,11 @@ impl ReplyUsage {
 fn spent(attempts: &[FailedAttempt], last: Option<ReplyUsage>, price: Option<Price>) -> Spent {
     let (last, estimated) = last.map(|usage| usage.tokens()).unzip();
     let estimated = estimated.unwrap_or(false) || attempts.iter().any(|attempt| attempt.estimated);
+    let at_most = attempts.iter().any(|attempt| attempt.at_most);
     let all = attempts.iter().filter_map(|attempt| attempt.usage).chain(last);
     let tokens = all.reduce(Tokens::plus);
-    Spent { tokens, cost_usd: tokens.zip(price).map(|(tokens, price)| budget::cost_usd(tokens, price)), estimated }
+    let cost_usd = tokens.zip(price).map(|(tokens, price)| budget::cost_usd(tokens, price));
+    Spent { tokens, cost_usd, estimated, at_most }
 }
 
 fn class(code: ModelFaultCode) -> &'static str {

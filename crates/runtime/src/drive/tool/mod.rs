@@ -54,6 +54,7 @@ use self::scripted::ScriptedRunner;
 use super::egress::Egress;
 use super::future::BoxFuture;
 use super::model::{Models, ScriptPlayer};
+use super::pending_model_call::PendingModelCall;
 use super::retry::Transient;
 use super::secret::Vault;
 use super::stage::Stage;
@@ -205,7 +206,11 @@ impl Toolbox {
         let limit = call.deadline.saturating_add(self.waiting(tool));
         let outcome = match tokio::time::timeout(limit, self.perform(tool, call)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(cut_off(tool, call.deadline)).into(),
+            // The questions to a model that were made until then are counted.
+            Err(_) => {
+                let spent = call.wait.map(PendingModelCall::spent).unwrap_or_default();
+                RawOutcome { spent, ..Err(cut_off(tool, call.deadline)).into() }
+            }
         };
         // An answer of a script may say that it was cut, as a database's may.
         let result = outcome.result.and_then(|value| match db::cut_result(tool, call, &value) {

@@ -100,6 +100,7 @@ async fn replay(given: GivenCall) -> RawOutcome {
         tokens: Some(tokens(usage)),
         cost_usd: usage.cost_usd,
         estimated: false,
+        at_most: false,
     });
     RawOutcome { result, spent }
 }

@@ -23,7 +23,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::{Ask, ModelClient, Models, PartialReply, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire, ask};
+use super::{
+    Ask, KnownRequest, ModelClient, Models, PartialReply, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire, ask,
+};
 use crate::drive::secret::Vault;
 use loopctl_engine::conversation::{Conversation, Role};
 use loopctl_engine::event::{ModelFault, Reply};
@@ -90,6 +92,7 @@ fn plain(conversation: &Conversation) -> Ask<'_> {
         timeouts: ReplyTimeouts::default(),
         must_call: false,
         empty_is_answered: false,
+        known: KnownRequest::default(),
     }
 }
 
