@@ -11,12 +11,14 @@ use super::output::{ListOutput, json_line};
 use super::store::find_project;
 use super::surface::Surface;
 use super::table_column::{TableColumn, rows};
-use crate::diagnostic::Source;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::drive::fault::Fault;
 use crate::language::Project;
 use crate::language::project::{Model, Price};
+use crate::syntax::document::{self, DocumentKind};
 use crate::syntax::{self, Tree};
 use crate::trace::units::count;
-use crate::trace::{Look, escape};
+use crate::trace::{Look, Tone, escape};
 
 /// List the models of a project: provider, window, prices with their place, and what each lacks
 ///
@@ -62,15 +64,28 @@ impl ModelsCommand {
     /// Lists the models.
     ///
     /// # Errors
-    /// When there is no project file, or it can't be read.
+    /// When there is no project file, it can't be read, or `check` has errors of it.
     pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
+        // A project above a folder that is not there is none of it.
+        if !self.folder.is_dir() {
+            return Err(CommandError::usage_help(
+                format!("there is no folder {}", self.folder.display()),
+                "name a folder of the project",
+            ));
+        }
         let Some((_, source, project)) = find_project(&self.folder)? else {
             return Err(CommandError::usage_help(
                 format!("no project file {} in {} or above", Project::FILE, self.folder.display()),
                 "`loopctl init` makes a project",
             ));
         };
-        let listed = listed(&source, &project);
+        let document = document::read_as(&source, Some(DocumentKind::Project));
+        let errors: Vec<Diagnostic> =
+            document.faults.iter().filter(|fault| fault.severity == Severity::Error).cloned().collect();
+        if !errors.is_empty() {
+            return Err(CommandError::Fault { fault: Fault::Diagnostics(errors), sources: vec![source], resume: None });
+        }
+        let listed = listed(&document.tree, &project);
         match self.output {
             ListOutput::Json => surface.print(&json_line(&listed)?)?,
             ListOutput::Human if listed.is_empty() => {
@@ -78,12 +93,18 @@ impl ModelsCommand {
             }
             ListOutput::Human => surface.print(&table(&surface.out, &listed))?,
         }
+        if let Some(default) = project.model.as_ref().filter(|name| !project.models.contains_key(*name)) {
+            let words = format!(
+                "the default model {default:?} is none of `models`: it has no price, and its window is learned when its server refuses \
+                 a request"
+            );
+            surface.say(&surface.line(Tone::Warn, "warning", &words));
+        }
         Ok(Exit::Completed)
     }
 }
 
-fn listed(source: &Source, project: &Project) -> Vec<ListedModel> {
-    let (tree, _) = syntax::parse(source);
+fn listed(tree: &Tree, project: &Project) -> Vec<ListedModel> {
     let of = |name: &String, model: &Model| {
         let lacks = [("price", model.price.is_none()), ("context_tokens", model.context_tokens.is_none())];
         ListedModel {
@@ -92,7 +113,7 @@ fn listed(source: &Source, project: &Project) -> Vec<ListedModel> {
             model: model.model.clone().unwrap_or_else(|| name.clone()),
             context_tokens: model.context_tokens,
             price: model.price,
-            price_at: model.price.and_then(|_| price_at(&tree, name)),
+            price_at: model.price.and_then(|_| price_at(tree, name)),
             lacks: lacks.into_iter().filter(|(_, lacks)| *lacks).map(|(field, _)| field).collect(),
             name: name.clone(),
         }
