@@ -20,7 +20,7 @@ use crate::engine::outcome::Status;
 use crate::engine::run_stats::percentile;
 use crate::estimate::{BoundedFigure, BoundingWord, Estimate, EstimatedPart, EstimatedRun, MostUsed, estimate};
 use crate::journal::{Journal, MeasuredRun, RunFilter};
-use crate::program::bind;
+use crate::program::{Program, bind};
 use crate::project::load::{Loaded, load};
 use crate::trace::units::{count, dollars, duration, plural, rfc3339};
 use crate::trace::{Look, Tone, escape};
@@ -77,6 +77,7 @@ struct EstimateReport {
 struct UsedByRuns {
     /// The runs that are measured, the newest.
     runs: usize,
+    /// The turns of a loop; none of a workflow, whose row has none.
     iterations: Option<Percentiles<u32>>,
     tokens: Option<Percentiles<u64>>,
     cost_usd: Option<Percentiles<f64>>,
@@ -116,7 +117,7 @@ impl EstimateCommand {
         };
         let estimate = estimate(&program, EstimatedRun { model: self.model.as_deref(), input: input.as_ref() });
         let place = StorePlace::of_run(self.store.as_deref(), &program.project, &root);
-        let used = self.used(surface, &place, &program.name).await?;
+        let used = self.used(surface, &place, &program).await?;
         let report = EstimateReport { estimate, used };
         match self.output {
             ListOutput::Json => surface.print(&json_line(&report)?)?,
@@ -130,7 +131,7 @@ impl EstimateCommand {
         &self,
         surface: &Surface,
         place: &StorePlace,
-        name: &str,
+        program: &Program,
     ) -> Result<Option<UsedByRuns>, CommandError> {
         if !place.exists() || !place.lasts() {
             return match &self.store {
@@ -142,7 +143,7 @@ impl EstimateCommand {
             };
         }
         let measured = match place.open() {
-            Ok(journal) => used(&*journal, name).await,
+            Ok(journal) => used(&*journal, program).await,
             Err(error) => Err(error),
         };
         match measured {
@@ -159,13 +160,13 @@ impl EstimateCommand {
         }
     }
 
-    /// Whether the run stays within what it may cost.
+    /// Whether the run stays within what it may cost. Smaller digits than billionths of a dollar are noise of the sum.
     fn verdict(&self, surface: &Surface, most: &MostUsed) -> Exit {
         let Some(limit) = self.fail_over_usd else { return Exit::Completed };
-        let why = match most.cost_usd {
+        let why = match most.cost_usd.map(|cost| (cost * 1e9).round() / 1e9) {
             Some(cost) if cost <= limit => return Exit::Completed,
-            Some(cost) => format!("a run can cost {}, and more than {} fails", dollars(cost), dollars(limit)),
-            None => format!("nothing bounds what a run costs, and more than {} fails", dollars(limit)),
+            Some(cost) => format!("a run can cost ${cost}, and more than ${limit} fails"),
+            None => format!("nothing bounds what a run costs, and more than ${limit} fails"),
         };
         surface.say(&surface.line(Tone::Bad, "error", &why));
         Exit::Failed
@@ -173,8 +174,8 @@ impl EstimateCommand {
 }
 
 /// What the newest runs of a loop used that have ended.
-async fn used(journal: &dyn Journal, name: &str) -> Result<Option<UsedByRuns>, CommandError> {
-    let of_loop = RunFilter { loop_name: Some(name.to_owned()), limit: MAX_MEASURED_RUNS, ..RunFilter::default() };
+async fn used(journal: &dyn Journal, program: &Program) -> Result<Option<UsedByRuns>, CommandError> {
+    let of_loop = RunFilter { loop_name: Some(program.name.clone()), limit: MAX_MEASURED_RUNS, ..RunFilter::default() };
     let mut runs = journal.measured(of_loop).await?;
     runs.retain(|run| matches!(run.status, Status::Completed | Status::Failed | Status::Cancelled));
     if runs.is_empty() {
@@ -187,7 +188,9 @@ async fn used(journal: &dyn Journal, name: &str) -> Result<Option<UsedByRuns>, C
         percentiles(&mut costs).map(|of| Percentiles { p50: f64::from_bits(of.p50), p95: f64::from_bits(of.p95) });
     Ok(Some(UsedByRuns {
         runs: runs.len(),
-        iterations: percentiles(&mut runs.iter().map(|run| run.iterations).collect::<Vec<_>>()),
+        iterations: percentiles(
+            &mut runs.iter().filter(|_| !program.is_flow()).map(|run| run.iterations).collect::<Vec<_>>(),
+        ),
         tokens: percentiles(&mut runs.iter().filter_map(|run| run.tokens).collect::<Vec<_>>()),
         cost_usd: costs,
         time_ms: percentiles(&mut runs.iter().filter_map(time).collect::<Vec<_>>()),
@@ -234,12 +237,23 @@ fn text(look: &Look, report: &EstimateReport, word: &str) -> String {
         shown.push_str(&of_parts(look, &estimate.parts));
     }
     if let Some(used) = used {
-        shown.push_str(&look.paint(Tone::Dim, &format!("P50 and P95: of {} of the store\n", plural(used.runs, "run"))));
+        shown.push_str(
+            &look.paint(
+                Tone::Dim,
+                &format!("P50 and P95: of {} of the store{}\n", plural(used.runs, "run"), clock(used)),
+            ),
+        );
     }
     for why in &estimate.unbounded {
         shown.push_str(&look.paint(Tone::Warn, &format!("no bound: {}\n", escape::line(why))));
     }
     shown
+}
+
+/// How long the runs took by the clock: their waits are in it, and those are no active time.
+fn clock(used: &UsedByRuns) -> String {
+    let times = used.time_ms.map(|of| (duration(of.p50), duration(of.p95)));
+    times.map_or_else(String::new, |(half, most)| format!("; {half} and {most} from start to end, with their waits"))
 }
 
 /// What asks models beside the loop itself.
@@ -296,8 +310,10 @@ fn used_of(used: &UsedByRuns, figure: BoundedFigure) -> Option<(String, String)>
         BoundedFigure::ModelCalls => used.iterations.map(|of| (count(u64::from(of.p50)), count(u64::from(of.p95)))),
         BoundedFigure::Tokens => used.tokens.map(both),
         BoundedFigure::CostUsd => used.cost_usd.map(|of| (dollars(of.p50), dollars(of.p95))),
-        BoundedFigure::ActiveMs => used.time_ms.map(|of| (duration(of.p50), duration(of.p95))),
-        BoundedFigure::ToolCalls | BoundedFigure::InputTokens | BoundedFigure::OutputTokens => None,
+        BoundedFigure::ToolCalls
+        | BoundedFigure::InputTokens
+        | BoundedFigure::OutputTokens
+        | BoundedFigure::ActiveMs => None,
     }
 }
 

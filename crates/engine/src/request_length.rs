@@ -5,27 +5,38 @@ use super::conversation::Conversation;
 use super::dialect;
 use super::state::LoopState;
 use super::token_estimator::MIN_TOKENS_PER_1000_BYTES;
+use loopctl_lang::program::selected_tools::SelectedTools;
 use loopctl_lang::program::{LoopProgram, Tool};
 
 /// What a provider adds to a request, and to each message: roles, marks.
 const REQUEST_FRAME: u64 = 100;
 const MESSAGE_FRAME: u64 = 8;
 
-/// The bytes with which the tools of a loop are declared, and the schema of its answer.
-pub fn declared_bytes(program: &LoopProgram) -> usize {
-    let of = |tool: &Tool| {
-        let texts = [tool.name.as_str(), tool.description.as_str(), tool.parameters.text()];
-        texts.iter().map(|text| text.len()).sum::<usize>()
-    };
+/// The bytes with which a tool is declared.
+fn tool_bytes(tool: &Tool) -> usize {
+    let texts = [tool.name.as_str(), tool.description.as_str(), tool.parameters.text()];
+    texts.iter().map(|text| text.len()).sum()
+}
+
+/// The bytes with which the tools of a loop are declared that its model is offered now, and the schema of its answer.
+fn declared_bytes(program: &LoopProgram, selected: Option<&SelectedTools>) -> usize {
     let answer = program.answer.as_ref().map_or(0, |schema| schema.text().len());
-    program.offered().map(of).fold(answer, usize::saturating_add)
+    program.offered_of(selected).map(tool_bytes).fold(answer, usize::saturating_add)
+}
+
+/// The most of them: which tools a loop that searches them offers is not known before, so they are the longest.
+pub fn most_declared_bytes(program: &LoopProgram) -> usize {
+    let mut sizes: Vec<usize> = program.offered().map(tool_bytes).collect();
+    sizes.sort_unstable_by(|one, other| other.cmp(one));
+    let answer = program.answer.as_ref().map_or(0, |schema| schema.text().len());
+    sizes.into_iter().take(program.most_offered()).fold(answer, usize::saturating_add)
 }
 
 /// The bytes of a request with this conversation. `program`: the loop whose tools are declared to the provider, if they are: those of
-/// other dialects are in the conversation.
-pub fn bytes(conversation: &Conversation, program: Option<&LoopProgram>) -> usize {
+/// other dialects are in the conversation. `selected`: of these tools, those that are offered.
+pub fn bytes(conversation: &Conversation, program: Option<&LoopProgram>, selected: Option<&SelectedTools>) -> usize {
     let declared = program.filter(|program| dialect::is_native(program.properties.dialect));
-    conversation.bytes.saturating_add(declared.map_or(0, declared_bytes))
+    conversation.bytes.saturating_add(declared.map_or(0, |program| declared_bytes(program, selected)))
 }
 
 /// The most tokens of a request of so many bytes and messages: a tokenizer that reads bytes never makes more tokens of a text than
@@ -38,10 +49,14 @@ pub fn most_tokens(bytes: usize, messages: usize) -> u64 {
 /// bytes of what was added since.
 pub fn most_tokens_of(program: &LoopProgram, state: &LoopState) -> u64 {
     let (messages, (counted, known)) = (state.conversation.messages.len(), state.counters.window);
-    match state.counters.is_window_counted {
-        true => counted.saturating_add(most_tokens(state.conversation.bytes.saturating_sub(known), messages)),
-        false => most_tokens(bytes(&state.conversation, Some(program)), messages),
+    let (conversation, selected) = (&state.conversation, state.selected.as_deref());
+    if !state.counters.is_window_counted {
+        return most_tokens(bytes(conversation, Some(program), selected), messages);
     }
+    // A tool that was found since is declared in the next request: which ones were in the last one is not kept.
+    let declared = selected.map_or(0, |_| bytes(conversation, Some(program), selected).saturating_sub(conversation.bytes));
+    let added = conversation.bytes.saturating_sub(known).saturating_add(declared);
+    counted.saturating_add(most_tokens(added, messages))
 }
 
 /// The fewest tokens of a text of so many bytes: no text that is sent has fewer.

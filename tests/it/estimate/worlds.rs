@@ -1,7 +1,9 @@
 //! Runs in nasty worlds, driven by the real driver on a simulated clock: no figure of a run exceeds its estimate. A token is a
-//! byte there, a reply is as long as it may be, tools answer with long texts, models fail, say nothing and go in circles.
+//! byte there, a reply is as long as it may be, tools answer late and with long texts, models fail, lose replies that are paid for, say
+//! nothing, are silent until nobody waits any longer, and go in circles. A run that waits for its model is resumed as a server does.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use loopctl::compile::{Texts, compile};
 use loopctl::diagnostic::Source;
@@ -11,7 +13,7 @@ use loopctl::engine::estimate::{Estimate, EstimatedRun, estimate};
 use loopctl::engine::event::{Finish, Tokens};
 use loopctl::language::project::Price;
 use loopctl::{
-    BoxFuture, DynTool, EmbeddedModel, Engine, ModelError, ModelReply, ModelRequest, Start, Status, ToolCall,
+    BoxFuture, DynTool, EmbeddedModel, Engine, ModelError, ModelReply, ModelRequest, Resume, Start, Status, ToolCall,
     ToolFault, Watch,
 };
 use serde_json::{Value, json};
@@ -70,13 +72,32 @@ impl NastyModel {
 
 impl EmbeddedModel for NastyModel {
     async fn reply(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
-        let mut world = self.world.lock().unwrap();
-        let (chance, used) = &mut *world;
-        if chance.one_in(9) && !request.messages()[0].text.contains("Be busy.") {
-            return Err(ModelError::transient("away"));
+        let (reply, is_silent) = {
+            let mut world = self.world.lock().unwrap();
+            let (chance, used) = &mut *world;
+            let is_busy = request.messages()[0].text.contains("Be busy.");
+            if !is_busy && chance.one_in(9) {
+                return Err(ModelError::transient("away").unpaid());
+            }
+            let reply = self.reply(&request, chance, used);
+            // It is paid for, and nobody reads it.
+            if !is_busy && chance.one_in(9) {
+                return Err(ModelError::transient("the stream broke"));
+            }
+            (reply, !is_busy && chance.one_in(12))
+        };
+        if is_silent {
+            tokio::time::sleep(Duration::from_secs(3600)).await;
         }
+        Ok(reply)
+    }
+}
+
+impl NastyModel {
+    /// A reply, which is paid for from now on.
+    fn reply(&self, request: &ModelRequest<'_>, chance: &mut Chance, used: &mut Used) -> ModelReply {
         let most = request.max_tokens() as usize;
-        let mut text = Self::text(chance, &request);
+        let mut text = Self::text(chance, request);
         let mut finish = Finish::Stop;
         if text.len() > most {
             text.truncate(most);
@@ -88,13 +109,13 @@ impl EmbeddedModel for NastyModel {
         used.model_calls += 1;
         if chance.one_in(10) {
             // The engine estimates what is not counted: by no more than the bytes.
-            return Ok(ModelReply { text, finish, usage: None, ..ModelReply::default() });
+            return ModelReply { text, finish, usage: None, ..ModelReply::default() };
         }
         let usage = Tokens { input, output, ..Tokens::default() };
         used.input += input;
         used.output += output;
         used.cost += cost_usd(usage, self.price);
-        Ok(ModelReply { text, finish, usage: Some(usage), ..ModelReply::default() })
+        ModelReply { text, finish, usage: Some(usage), ..ModelReply::default() }
     }
 }
 
@@ -116,9 +137,14 @@ impl DynTool for Look {
 
     fn call<'a>(&'a self, _: &'a ToolCall<'a>) -> BoxFuture<'a, Result<Value, ToolFault>> {
         Box::pin(async move {
+            let late_ms = {
+                let (chance, used) = &mut *self.0.lock().unwrap();
+                used.tool_calls += 1;
+                if chance.one_in(4) { chance.below(40_000) } else { 0 }
+            };
+            tokio::time::sleep(Duration::from_millis(late_ms)).await;
             let mut world = self.0.lock().unwrap();
-            let (chance, used) = &mut *world;
-            used.tool_calls += 1;
+            let (chance, _) = &mut *world;
             let letter = chance.pick(&["x", "<", "é", "漢", "\u{1F600}", "\"", "\n"]);
             match chance.below(5) {
                 0 => Err(ToolFault::new("away", letter.repeat(500))),
@@ -144,7 +170,9 @@ fn properties(chance: &mut Chance, tools: &Value) -> Value {
     let mut properties = json!({
         "mode": "react", "objective": "Do it.", "tools": tools,
         "max_iterations": 1 + chance.below(8), "max_tokens": chance.pick(&[60, 300, 1_500]),
-        "timeout_ms": 100_000_000_u64, "dialect": "json",
+        "timeout_ms": chance.pick(&[100_000_000_u64, 100_000_000, 90_000]), "dialect": "json",
+        "reply_timeout_ms": chance.pick(&[1_000, 600_000]), "last_call_timeout_ms": 50_000,
+        "on_model_outage": chance.pick(&["fail", "pause"]),
         "max_observation_chars": chance.pick(&[12, 300, 3_000]),
         "on_limit": chance.pick(&["fail", "answer"]),
         "on_stuck": { "iterations": 2 + chance.below(6), "action": chance.pick(&["fail", "retry_with_hint"]) },
@@ -171,6 +199,7 @@ fn properties(chance: &mut Chance, tools: &Value) -> Value {
         properties["history"] = chance.pick(&[
             json!({ "max_messages": 4, "keep_last": 2 }),
             json!({ "max_messages": 4, "keep_last": 3, "summarize": true }),
+            json!({ "max_messages": 4, "keep_last": 9, "summarize": false }),
             json!({ "context_tokens": 3_000 }),
             json!({ "context_tokens": 3_000, "summarize": false }),
         ]);
@@ -211,7 +240,7 @@ fn tools(chance: &mut Chance, names: &[(&str, &str)]) -> Value {
 /// A loop that calls a loop and asks a model, or a workflow with such a loop for each item.
 fn texts(chance: &mut Chance) -> Texts {
     if chance.one_in(6) {
-        return with_project(&busy(chance));
+        return with_project(&busy(chance), None);
     }
     let below = tools(chance, &[("action", "look"), ("action", "ask")]);
     let mut helping = properties(chance, &below);
@@ -221,7 +250,8 @@ fn texts(chance: &mut Chance) -> Texts {
             "required": ["text"] }, "properties": helping });
     let of_loop = tools(chance, &[("action", "look"), ("action", "ask"), ("loop", "help")]);
     let main = if chance.one_in(3) { workflow(chance, &of_loop) } else { document(chance, &of_loop) };
-    let mut texts = with_project(&main);
+    let window = chance.one_in(3).then(|| 200 + chance.below(4_000));
+    let mut texts = with_project(&main, window);
     texts.loops.push(Source::new("loops/help.json", help.to_string()));
     texts.actions.push(Source::new("actions/ask.json", json!([ask(chance)]).to_string()));
     texts
@@ -237,12 +267,17 @@ fn busy(chance: &mut Chance) -> Value {
     document_of(properties)
 }
 
-fn with_project(main: &Value) -> Texts {
+/// `window`: of one model, which its server does not know of.
+fn with_project(main: &Value, window: Option<u64>) -> Texts {
     let name = if main.get("definition").is_some() { "workflow.json" } else { "loop.json" };
     let mut texts = Texts::new(Source::new(name, main.to_string()));
     let model = |name: &str, price: Price| (name.to_owned(), json!({ "provider": "openai", "price": price }));
     let models: serde_json::Map<String, Value> = PRICES.into_iter().map(|(name, price)| model(name, price)).collect();
-    let project = json!({ "model": "cheap", "models": models });
+    let mut project = json!({ "model": "cheap", "models": models });
+    if let Some(window) = window {
+        let name = if window % 2 == 0 { "cheap" } else { "dear" };
+        project["models"][name]["context_tokens"] = json!(window);
+    }
     texts.project = Some(Source::new("loopctl.json", project.to_string()));
     texts.embedded = vec![Look(Arc::new(Mutex::new((Chance::new(0), Used::default())))).signature()];
     texts
@@ -268,6 +303,9 @@ fn workflow(chance: &mut Chance, tools: &Value) -> Value {
     let last = json!({ "type": "loop", "id": "last", "properties": properties(chance, tools) });
     let mut definition = json!({ "actions": [each, last] });
     if chance.one_in(3) {
+        definition["timeout_ms"] = json!(20_000);
+    }
+    if chance.one_in(3) {
         definition["budget"] = json!({ "tokens": chance.pick(&[1_000, 30_000]) });
     }
     json!({ "name": "nasty", "definition": definition })
@@ -279,6 +317,7 @@ struct PlayedWorld {
     used: Used,
     counted: Tokens,
     counted_cost: f64,
+    active_ms: u64,
     status: Status,
 }
 
@@ -301,22 +340,44 @@ fn play(seed: u64) -> PlayedWorld {
     let engine = builder.build();
     let estimate = estimate(&program, EstimatedRun { model: None, input: Some(&input) });
     let start = Start { input, ..Start::default() };
-    let finished = simulated::run(1_769_941_800_000, async { engine.run(&program, start, Watch::default()).await })
-        .expect("a runtime")
-        .unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
+    let finished = simulated::run(1_769_941_800_000, async {
+        let mut finished = engine.run(&program, start, Watch::default()).await?;
+        // As long as it waits for its model, a server resumes it.
+        for _ in 0..50 {
+            if finished.status() != Status::Paused {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            let run_id = finished.state.header.run_id.clone();
+            finished = engine.resume(&program, &run_id, Resume::default(), Watch::default()).await?;
+        }
+        Ok::<_, loopctl::Fault>(finished)
+    })
+    .expect("a runtime")
+    .unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
+    let active_ms = finished.state.now.active_ms;
     let counters = &finished.state.counters;
     let used = world.lock().unwrap().1;
-    PlayedWorld { estimate, used, counted: counters.tokens, counted_cost: counters.cost_usd, status: finished.status() }
+    PlayedWorld {
+        estimate,
+        used,
+        counted: counters.tokens,
+        counted_cost: counters.cost_usd,
+        active_ms,
+        status: finished.status(),
+    }
 }
 
 /// Plays worlds. Gives the largest share of the estimate that one of them used: of the calls to models, and of the tokens.
 fn all_within(seeds: std::ops::Range<u64>) -> (f64, f64) {
     let mut largest = (0.0_f64, 0.0_f64);
     for seed in seeds {
-        let PlayedWorld { estimate, used, counted, counted_cost, status } = play(seed);
+        let PlayedWorld { estimate, used, counted, counted_cost, active_ms, status } = play(seed);
         let most = &estimate.most;
         let said = || format!("seed {seed} ({status:?}): {used:?}, {counted:?}, ${counted_cost} of {estimate:#?}");
         assert!(most.model_calls.is_some_and(|most| used.model_calls <= most), "model calls, {}", said());
+        // A timer ends in the millisecond after its time.
+        assert!(estimate.active_ms.is_some_and(|most| active_ms <= most + 10), "{active_ms} ms, {}", said());
         assert!(most.tool_calls.is_some_and(|most| used.tool_calls <= most), "tool calls, {}", said());
         let (input, output) = (used.input.max(counted.input), used.output.max(counted.output));
         assert!(most.input_tokens.is_some_and(|most| input <= most), "input, {}", said());

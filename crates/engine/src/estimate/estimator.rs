@@ -1,11 +1,13 @@
 //! The way through a program and those that it calls.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::most_used::MostUsed;
-use super::request_size::{TextValues, ValueSizes};
+use super::request_size::{FRAME, TextValues, ValueSizes};
+use crate::request_length;
 use loopctl_lang::language::project::Price;
-use loopctl_lang::program::{Program, ProgramHead};
+use loopctl_lang::program::{MAX_SUBRUNS, Program, ProgramHead};
 
 /// What is gathered on the way through a program and those that it calls.
 #[derive(Debug, Default)]
@@ -13,11 +15,11 @@ pub(super) struct Estimator {
     /// Why figures have no bound.
     pub unbounded: BTreeSet<String>,
     /// Programs that were estimated: one may be called from many places.
-    known: Vec<(RunKey, RunMost)>,
+    known: HashMap<RunKey, RunMost>,
 }
 
 /// What an estimate of a called run depends on.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct RunKey {
     program: *const Program,
     model: Option<String>,
@@ -33,7 +35,18 @@ pub(super) struct RunMost {
     pub launched: MostUsed,
     /// What ends when its budget is spent: the largest request.
     pub under_way: MostUsed,
+    /// It without the runs of the loops that it and the runs below it call: the runtime counts these together.
+    pub apart: MostUsed,
+    /// The most that one of those runs uses without those that it calls.
+    pub largest_called: MostUsed,
     pub parts: Vec<PartMost>,
+}
+
+impl RunMost {
+    /// What a run uses that no other one has called: it calls so many loops, at every depth.
+    pub fn of_outermost(&self) -> MostUsed {
+        self.inside.least(self.apart.and(self.largest_called.times(MAX_SUBRUNS)))
+    }
 }
 
 /// What asks models beside the run itself.
@@ -45,6 +58,16 @@ pub(super) struct PartMost {
     pub calls: u64,
     /// What one call uses.
     pub each: MostUsed,
+    /// The document that it calls or starts, or the loop that the step is.
+    pub document: Option<PartDocument>,
+}
+
+/// Where the words of a part are.
+#[derive(Debug, Clone)]
+pub(super) struct PartDocument {
+    pub program: Arc<Program>,
+    /// The pointer of a loop that is written as a step; nothing for a document of its own.
+    pub pointer: String,
 }
 
 /// A model as the project declares it.
@@ -59,6 +82,13 @@ impl ModelTerms {
     /// One that nobody names.
     pub fn unnamed() -> Self {
         Self { name: String::new(), context_tokens: None, price: None }
+    }
+
+    /// The most tokens of a request of this length. One that is longer than the declared window of its model, whatever its texts are,
+    /// is not sent; what is shorter by an estimate may be longer in tokens.
+    pub fn longest(&self, length: Option<u64>) -> Option<u64> {
+        let window = self.context_tokens.map(|window| request_length::most_bytes(window).saturating_add(FRAME));
+        length.into_iter().chain(window).min()
     }
 
     pub fn of(head: &ProgramHead, name: &str) -> Self {
@@ -85,27 +115,37 @@ impl Estimator {
         let inherits = program.model().is_none() && program.project.model.is_none();
         let model = model.filter(|_| inherits);
         let key = RunKey { program: std::ptr::from_ref(program), model: model.map(str::to_owned), sizes };
-        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == key) {
+        if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let most = self.run(program, model, TextValues::Sizes(sizes));
-        self.known.push((key, most.clone()));
+        // What it gathers of its parts is shown for the outermost run alone.
+        let most = RunMost { parts: Vec::new(), ..self.run(program, model, TextValues::Sizes(sizes)) };
+        self.known.insert(key, most.clone());
         most
     }
 
-    /// The most that a call to a model uses: each of these models is asked this often, and the last attempt is taken.
-    pub fn ask(&mut self, models: &[ModelTerms], attempts: u64, input: Option<u64>, output: u64) -> MostUsed {
+    /// The most that calls to a model use, of these lengths: each of the models is asked this often for each, and the last attempt is
+    /// taken.
+    pub fn ask(&mut self, models: &[ModelTerms], attempts: u64, lengths: &[Option<u64>], output: u64) -> MostUsed {
+        let times = u64::try_from(lengths.len()).unwrap_or(u64::MAX);
         let mut all = MostUsed::NOTHING;
         for model in models {
-            all = all.and(self.request(model, input, output).times(attempts));
+            self.price(model);
+            let sum = |sum: u64, length: &Option<u64>| Some(sum.saturating_add(model.longest(*length)?));
+            let input = lengths.iter().try_fold(0, sum);
+            all = all.and(MostUsed::requests(times, input, output, model.price).times(attempts));
         }
         all
     }
 
     /// One request to a model.
     pub fn request(&mut self, model: &ModelTerms, input: Option<u64>, output: u64) -> MostUsed {
-        // A provider refuses a request that is longer than the window, and nothing is paid for it.
-        let input = input.into_iter().chain(model.context_tokens).min();
+        self.price(model);
+        MostUsed::request(model.longest(input), output, model.price)
+    }
+
+    /// Takes note of a model without a price.
+    fn price(&mut self, model: &ModelTerms) {
         if model.price.is_none() {
             let why = match model.name.as_str() {
                 "" => "no model is named, so that its price is not known".to_owned(),
@@ -113,7 +153,6 @@ impl Estimator {
             };
             self.unbounded.insert(why);
         }
-        MostUsed::request(input, output, model.price)
     }
 }
 

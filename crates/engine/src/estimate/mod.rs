@@ -18,7 +18,8 @@ use serde_json::Value;
 pub use bounding_word::{BoundedFigure, BoundingWord};
 pub use most_used::MostUsed;
 
-use estimator::{Estimator, PartMost, RunMost};
+use bounding_word::ReadTrees;
+use estimator::{Estimator, PartMost};
 use loopctl_lang::program::Program;
 use loopctl_lang::program::flow::StepAction;
 use request_size::{TextValues, ValueSizes};
@@ -30,7 +31,7 @@ pub struct Estimate {
     pub name: String,
     /// The most that a run uses, with the runs that it calls and starts.
     pub most: MostUsed,
-    /// The most active time in milliseconds. Waits for humans, for events and for a time are not in it.
+    /// The most active time in milliseconds, with what ends when the time of the run is over. Waits for humans, for events and for a time are not in it.
     pub active_ms: Option<u64>,
     /// The words of the document that bound it.
     pub bounds: Vec<BoundingWord>,
@@ -45,7 +46,7 @@ pub struct Estimate {
 /// What asks models beside the loop itself.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EstimatedPart {
-    /// The tool, or the step.
+    /// The tool, or the step, behind the lists that it is in: `each.judge`.
     pub name: String,
     /// How often it is called, at most.
     pub calls: u64,
@@ -71,51 +72,40 @@ pub fn estimate(program: &Program, known: EstimatedRun<'_>) -> Estimate {
     let input = known.input.or(default.as_ref());
     let values = match input {
         Some(input) => TextValues::Given(input),
-        None => TextValues::Sizes(ValueSizes { input: None, other: None }),
+        None => TextValues::Sizes(ValueSizes::unknown(program)),
     };
     let mut estimator = Estimator::default();
-    let RunMost { inside, launched, parts, .. } = estimator.run(program, known.model, values);
-    let part = |PartMost { name, calls, each }| {
-        let called = called_by(program, &name);
-        EstimatedPart {
-            bounds: called.map_or_else(Vec::new, |called| bounding_word::of(called, None, None)),
-            name,
-            calls,
-            each,
-        }
+    let run = estimator.run(program, known.model, values);
+    let mut is_cut = false;
+    let mut countable = |most: MostUsed| {
+        let (most, is_too_large) = most.countable();
+        is_cut |= is_too_large;
+        most
     };
-    let last_call = program.as_loop().map_or(0, of_loop::last_call_ms);
-    let active_ms = (!handles_failures(program)).then(|| program.timeout_ms.saturating_add(last_call));
+    let most = countable(run.of_outermost().and(run.launched));
+    let mut trees = ReadTrees::default();
+    let part = |PartMost { name, calls, each, document }| EstimatedPart {
+        bounds: document.map_or_else(Vec::new, |document| bounding_word::of_part(&document, &mut trees)),
+        name,
+        calls,
+        each: countable(each),
+    };
+    let parts = run.parts.into_iter().map(part).collect();
+    let over_ms = match program {
+        Program::Loop(of_loop) => of_loop::last_call_ms(of_loop),
+        Program::Flow(of_flow) => of_flow::over_time_ms(of_flow),
+    };
+    let active_ms = (!handles_failures(program)).then(|| program.timeout_ms.saturating_add(over_ms));
+    let mut unbounded = estimator.unbounded;
     if active_ms.is_none() {
-        estimator.unbounded.insert("the steps of `on_failure` run when the time of the run is over, too".to_owned());
+        unbounded.insert("the steps of `on_failure` run when the time of the run is over, too".to_owned());
     }
-    Estimate {
-        name: program.name.clone(),
-        most: inside.and(launched),
-        active_ms,
-        bounds: bounding_word::of(program, known.model, input),
-        parts: parts.into_iter().map(part).collect(),
-        unbounded: estimator.unbounded.into_iter().collect(),
+    if is_cut {
+        unbounded.insert("a sum is too large to be counted: lower the words that bound it".to_owned());
     }
-}
-
-/// The document that a tool or a step of this name calls or starts.
-fn called_by<'p>(program: &'p Program, name: &str) -> Option<&'p Program> {
-    match program {
-        Program::Loop(of_loop) => {
-            let tool = of_loop.tool(name)?;
-            tool.called_loop().or(tool.launched()).map(|called| &**called)
-        }
-        Program::Flow(of_flow) => {
-            let mut found = None;
-            of_flow.each(&mut |step| {
-                if step.name == name && found.is_none() {
-                    found = step.called().map(|called| &**called);
-                }
-            });
-            found
-        }
-    }
+    let mut bounds = bounding_word::of(program, known.model, input, &mut trees);
+    bounds.retain(|word| active_ms.is_some() || word.figure != BoundedFigure::ActiveMs);
+    Estimate { name: program.name.clone(), most, active_ms, bounds, parts, unbounded: unbounded.into_iter().collect() }
 }
 
 /// Whether steps run when others have failed, or the time is over.

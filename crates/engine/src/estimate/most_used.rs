@@ -44,10 +44,8 @@ impl MostUsed {
     /// A request to a model.
     pub(super) fn request(input: Option<u64>, output: u64, price: Option<Price>) -> Self {
         // What the cache of a provider holds may be dearer or cheaper: the dearest price counts.
-        let dearest = price.map(|price| {
-            let input = [price.cached_input, price.cache_write].into_iter().flatten().fold(price.input, f64::max);
-            Price { input, cached_input: None, cache_write: None, ..price }
-        });
+        let dearest =
+            price.map(|price| Price { input: dearest_input(price), cached_input: None, cache_write: None, ..price });
         let cost = |price| Some(budget::cost_usd(Tokens { input: input?, output, ..Tokens::default() }, price));
         Self {
             model_calls: Some(1),
@@ -101,6 +99,47 @@ impl MostUsed {
         }
     }
 
+    /// The same, `times` times in which the models read so many tokens together.
+    pub(super) fn requests(times: u64, input: Option<u64>, output: u64, price: Option<Price>) -> Self {
+        if times == 0 {
+            return Self::NOTHING;
+        }
+        Self { model_calls: Some(times), ..Self::request(input, output.saturating_mul(times), price) }
+    }
+
+    /// The smaller figure of each; one without a bound is larger than every other.
+    #[must_use]
+    pub(super) fn least(self, other: Self) -> Self {
+        let least = |one: Option<u64>, other: Option<u64>| [one, other].into_iter().flatten().min();
+        Self {
+            model_calls: least(self.model_calls, other.model_calls),
+            tool_calls: least(self.tool_calls, other.tool_calls),
+            input_tokens: least(self.input_tokens, other.input_tokens),
+            output_tokens: least(self.output_tokens, other.output_tokens),
+            tokens: least(self.tokens, other.tokens),
+            cost_usd: [self.cost_usd, other.cost_usd].into_iter().flatten().reduce(f64::min),
+        }
+    }
+
+    /// The figures that can be said: a sum that is too large to be counted is no bound. Also gives whether there was one.
+    #[must_use]
+    pub(super) fn countable(self) -> (Self, bool) {
+        let mut is_cut = false;
+        let mut whole = |figure: Option<u64>| {
+            is_cut |= figure == Some(u64::MAX);
+            figure.filter(|figure| *figure < u64::MAX)
+        };
+        let counted = Self {
+            model_calls: whole(self.model_calls),
+            tool_calls: whole(self.tool_calls),
+            input_tokens: whole(self.input_tokens),
+            output_tokens: whole(self.output_tokens),
+            tokens: whole(self.tokens),
+            cost_usd: self.cost_usd.filter(|cost| cost.is_finite()),
+        };
+        (counted, is_cut || self.cost_usd.is_some() && counted.cost_usd.is_none())
+    }
+
     /// The same within a budget. What is under way when it is spent ends: `over` is the most of that.
     #[must_use]
     pub(super) fn within(self, budget: Option<&Budget>, over: Self) -> Self {
@@ -116,6 +155,11 @@ impl MostUsed {
             ..self
         }
     }
+}
+
+/// The dearest price of a million tokens that a model reads.
+pub(super) fn dearest_input(price: Price) -> f64 {
+    [price.cached_input, price.cache_write].into_iter().flatten().fold(price.input, f64::max)
 }
 
 /// A kind of call: how often it can be made, and what one uses.
@@ -207,6 +251,16 @@ mod tests {
         let unbounded = [kind(10, Some(1.0)), kind(1, None)];
         assert_eq!((dearest(4, &unbounded).cost_usd, dearest(0, &unbounded).cost_usd), (None, Some(0.0)));
         assert_eq!(dearest(4, &[kind(0, None)]).cost_usd, Some(0.0));
+    }
+
+    #[test]
+    fn a_sum_that_is_too_large_to_be_counted_is_no_bound() {
+        let large = MostUsed::request(Some(u64::MAX - 1), 7, Some(Price { input: 1e308, ..PRICE })).times(3);
+        let (said, is_cut) = large.countable();
+        assert!(is_cut);
+        assert_eq!((said.model_calls, said.input_tokens, said.tokens, said.cost_usd), (Some(3), None, None, None));
+        assert_eq!(said.countable(), (said, false));
+        assert_eq!(said.least(MostUsed::NOTHING), MostUsed::NOTHING);
     }
 
     #[test]

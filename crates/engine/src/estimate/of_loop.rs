@@ -3,15 +3,17 @@
 use loopctl_lang::language::action::{OnUncertain, QuestionTerms};
 use loopctl_lang::language::react::{OnLimit, Retry};
 use loopctl_lang::policy::window;
-use loopctl_lang::program::{LoopProgram, ProgramHead, TemplatedAction, Tool, ToolKind};
+use loopctl_lang::program::{LoopProgram, MAX_SUBRUNS, ProgramHead, TemplatedAction, Tool, ToolKind};
 
-use super::estimator::{Estimator, ModelTerms, PartMost, RunMost, chosen};
+use super::estimator::{Estimator, ModelTerms, PartDocument, PartMost, RunMost, chosen};
 use super::most_used::{CallKind, MostUsed, dearest};
 use super::request_size::{self, TextValues, ValueSizes, length};
 use crate::history::MAX_SUMMARY_TOKENS;
 
-/// Requests behind a reply of an `llm` action that was empty, or did not match its schema.
-const CORRECTIONS: u64 = 3;
+/// How often an `llm` action asks its model: again with a shorter reply after a refusal of its length, and after an empty reply.
+const QUESTIONS: u64 = 3;
+/// How often more where its answer must match a schema, and does not.
+const CORRECTIONS: u64 = 2;
 /// What an `llm` action adds to its question when a reply was not taken.
 const CORRECTION: u64 = 20_000;
 /// The requests of the last call of `on_limit: answer`: an empty reply is asked for once more.
@@ -27,7 +29,9 @@ pub(super) fn call_attempts(tool: &Tool) -> u64 {
     let retried = tool.retry.as_ref().map_or(1, |retry| u64::from(retry.attempts.max(1)));
     // One whose answer was lost is made again once.
     let lost = if tool.after_lost_answer() == OnUncertain::Retry { 2 } else { 1 };
-    retried.max(lost)
+    // A secret that its server refuses may be another one by now: then the same attempt is sent once more.
+    let renewed = if matches!(tool.kind, ToolKind::Http(_)) && !tool.secrets().is_empty() { 2 } else { 1 };
+    retried.max(lost).saturating_mul(renewed)
 }
 
 /// How long the last call may take when the time is over, in milliseconds.
@@ -38,22 +42,14 @@ pub(super) fn last_call_ms(program: &LoopProgram) -> u64 {
     }
 }
 
-/// Whether the model may be asked for notes of messages that go.
-pub(super) fn may_sum_up(program: &LoopProgram, longest: Option<u64>, model: Option<&ModelTerms>) -> bool {
+/// Whether the model may be asked for notes of messages that go. A server may refuse a request of any length as too long: no declared
+/// window rules it out.
+pub(super) fn may_sum_up(program: &LoopProgram) -> bool {
     let properties = &program.properties;
-    let history = properties.history.as_ref();
-    let summarize = history.and_then(|history| history.summarize);
-    if summarize == Some(false) || properties.on_limit == OnLimit::Answer && summarize.is_none() {
-        return false;
+    match properties.history.as_ref().and_then(|history| history.summarize) {
+        Some(summarize) => summarize,
+        None => properties.on_limit == OnLimit::Fail,
     }
-    if summarize == Some(true) && history.is_some_and(|history| history.max_messages.is_some()) {
-        return true;
-    }
-    // What fits into the window is never too long.
-    let window = model.and_then(|model| model.context_tokens);
-    let room = window.map(|window| window.saturating_sub(u64::from(max_tokens(program, model))));
-    let bound = history.and_then(|history| history.context_tokens).into_iter().chain(room).min();
-    bound.is_none_or(|bound| longest.is_none_or(|longest| longest > bound))
 }
 
 /// The most tokens of a reply.
@@ -76,8 +72,19 @@ pub(super) struct CallMost {
     pub launched: MostUsed,
     /// The largest request to a model in it.
     pub under_way: MostUsed,
+    /// It without the runs that it and those below it call.
+    pub apart: MostUsed,
+    /// The most that one of those runs uses without those that it calls.
+    pub largest_called: MostUsed,
     /// Whether it asks models, or starts what may.
     pub asks_models: bool,
+}
+
+impl CallMost {
+    /// What one call uses and starts: a run calls so many loops, at every depth.
+    fn bounded(&self) -> MostUsed {
+        self.inside.least(self.apart.and(self.largest_called.times(MAX_SUBRUNS))).and(self.launched)
+    }
 }
 
 impl Estimator {
@@ -97,14 +104,12 @@ impl Estimator {
         let iterations = u64::from(properties.max_iterations);
         let last_calls = if properties.on_limit == OnLimit::Answer { LAST_CALLS } else { 0 };
         let size = |iteration| request_size::of_iteration(program, opening, growth, iteration);
-        let mut asked = MostUsed::NOTHING;
-        for iteration in 1..=iterations.saturating_add(last_calls) {
-            asked = asked.and(self.ask(&models, attempts, size(iteration), most_reply));
-        }
+        let lengths: Vec<Option<u64>> = (1..=iterations.saturating_add(last_calls)).map(size).collect();
+        let mut asked = self.ask(&models, attempts, &lengths, most_reply);
         let longest = size(iterations.saturating_add(last_calls));
-        if may_sum_up(program, longest, models.first()) {
+        if may_sum_up(program) {
             // Each summary removes an iteration.
-            let notes = self.ask(&models, attempts, longest, most_reply.min(u64::from(MAX_SUMMARY_TOKENS)));
+            let notes = self.ask(&models, attempts, &[longest], most_reply.min(u64::from(MAX_SUMMARY_TOKENS)));
             asked = asked.and(notes.times(iterations.saturating_sub(1)));
         }
         let calls = iterations.saturating_mul(request_size::calls_per_turn(program));
@@ -122,26 +127,33 @@ impl Estimator {
             inside: asked.and(called.inside).within(program.head.budget.as_ref(), over),
             launched: called.launched,
             under_way,
+            apart: asked.and(called.apart),
+            largest_called: called.largest_called,
             parts: called.parts,
         }
     }
 
     fn tools(&mut self, program: &LoopProgram, model: Option<&str>, of_run: CallsOfRun) -> RunMost {
         let CallsOfRun { calls, sizes } = of_run;
-        let (mut inside, mut launched, mut parts) = (Vec::new(), Vec::new(), Vec::new());
-        let mut under_way = MostUsed::NOTHING;
+        let (mut inside, mut launched, mut apart) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut under_way, mut largest_called, mut parts) = (MostUsed::NOTHING, MostUsed::NOTHING, Vec::new());
         for tool in program.offered().filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_))) {
             let each = self.call(tool, CallContext { head: &program.head, model, sizes });
             let most_calls = tool.max_calls.map_or(calls, |most| u64::from(most).min(calls));
             under_way = under_way.or(each.under_way);
+            largest_called = largest_called.or(each.largest_called);
             inside.push(CallKind { most_calls, each: each.inside });
+            apart.push(CallKind { most_calls, each: each.apart });
             launched.push(CallKind { most_calls, each: each.launched });
             if each.asks_models {
-                let each = each.inside.and(each.launched);
-                parts.push(PartMost { name: tool.name.clone(), calls: most_calls, each });
+                let each = each.bounded();
+                let called = tool.called_loop().or(tool.launched()).cloned();
+                let document = called.map(|program| PartDocument { program, pointer: String::new() });
+                parts.push(PartMost { name: tool.name.clone(), calls: most_calls, each, document });
             }
         }
-        RunMost { inside: dearest(calls, &inside), launched: dearest(calls, &launched), under_way, parts }
+        let [inside, launched, apart] = [inside, launched, apart].map(|kinds| dearest(calls, &kinds));
+        RunMost { inside, launched, under_way, apart, largest_called, parts }
     }
 
     /// One call of a tool.
@@ -149,23 +161,33 @@ impl Estimator {
         let CallContext { model, sizes, .. } = context;
         let attempts = call_attempts(tool);
         let made = MostUsed::tool_calls(attempts);
-        let mut most =
-            CallMost { inside: made, launched: MostUsed::NOTHING, under_way: MostUsed::NOTHING, asks_models: false };
+        let nothing = MostUsed::NOTHING;
+        let mut most = CallMost {
+            inside: made,
+            launched: nothing,
+            under_way: nothing,
+            apart: made,
+            largest_called: nothing,
+            asks_models: false,
+        };
         match &tool.kind {
             ToolKind::Loop(called) => {
-                let run = self.called(called, model, sizes.mixed());
+                // The arguments are its whole input.
+                let run = self.called(called, model, sizes.others());
                 most.inside = made.and(run.inside.times(attempts));
                 (most.launched, most.under_way) = (run.launched.times(attempts), run.under_way);
+                most.largest_called = run.apart.or(run.largest_called);
                 most.asks_models = true;
             }
             ToolKind::Launch(launched) => {
-                let run = self.called(launched, model, sizes.mixed());
-                most.launched = run.inside.and(run.launched).times(attempts);
+                let run = self.called(launched, model, sizes.others());
+                most.launched = run.of_outermost().and(run.launched).times(attempts);
                 most.asks_models = true;
             }
             ToolKind::Action(compiled) if let Some(terms) = compiled.action.kind().question() => {
                 let asked = self.question(AskingTool { name: &tool.name, compiled, terms }, context);
                 most.inside = made.and(asked.all.times(attempts));
+                most.apart = most.inside;
                 (most.under_way, most.asks_models) = (asked.one, true);
             }
             ToolKind::Action(_)
@@ -199,7 +221,8 @@ impl Estimator {
         let output = u64::from(question_terms.max_tokens);
         let retry = question_terms.retry.cloned().unwrap_or_default();
         let one = self.request(&terms, question, output);
-        AskedMost { one, all: one.times(paid_attempts(&retry).saturating_mul(1 + CORRECTIONS)) }
+        let corrections = if compiled.answer.is_some() { CORRECTIONS } else { 0 };
+        AskedMost { one, all: one.times(paid_attempts(&retry).saturating_mul(QUESTIONS + corrections)) }
     }
 }
 

@@ -4,14 +4,15 @@
 use serde_json::{Map, Value};
 
 use crate::prompt::{self, Facts};
+use crate::request_length;
 use loopctl_lang::language::react::{Dialect, StuckAction};
 use loopctl_lang::program::json_texts::JsonRule;
 use loopctl_lang::program::reference::{PathStep, Scope};
 use loopctl_lang::program::template::{Template, ValueUse};
-use loopctl_lang::program::{LoopProgram, Tool};
+use loopctl_lang::program::{LoopProgram, ProgramHead, Schema};
 
 /// What a provider adds to each request and to each message: roles, marks, the frame of the tools.
-const FRAME: u64 = 1_000;
+pub(super) const FRAME: u64 = 1_000;
 /// What a provider, and the schema of a turn, add to the declaration of a tool.
 const TOOL_FRAME: u64 = 200;
 /// What the engine writes around a report, and what it says of an unreadable reply.
@@ -22,8 +23,12 @@ const REPLY_FRAME: u64 = 1_000;
 const STAND_IN: u64 = 40_000;
 /// The bytes of a character, at most, with what escapes it in a report.
 const CHARACTER_BYTES: u64 = 5;
+/// The messages before the first iteration, at most.
+const OPENING_MESSAGES: u64 = 4;
 /// The length of a moment, of a date, and of a run's id.
 const SHORT_NAME: u64 = 200;
+/// The length of an input without a value.
+const NO_INPUT: u64 = 2;
 /// A moment and a run, for texts that show them.
 const SAMPLE_NOW: &str = "2026-01-01T00:00:00.000Z";
 const SAMPLE_RUN: &str = "00000000-0000-0000-0000-000000000000";
@@ -38,7 +43,7 @@ pub(super) enum TextValues<'v> {
 }
 
 /// The most bytes of the values that a text takes; none when nothing bounds them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ValueSizes {
     /// Of a value of the run's input.
     pub input: Option<u64>,
@@ -51,6 +56,20 @@ impl ValueSizes {
     pub fn mixed(self) -> Self {
         let larger = self.input.zip(self.other).map(|(one, other)| one.max(other));
         Self { input: larger, other: larger }
+    }
+}
+
+impl ValueSizes {
+    /// The same for what is called with values of the run alone, and none of its input.
+    pub fn others(self) -> Self {
+        Self { input: self.other, ..self }
+    }
+
+    /// Those of a run whose input nobody knows. One that takes none has none.
+    pub fn unknown(head: &ProgramHead) -> Self {
+        let takes_none = |schema: &Schema| schema.is_closed() && schema.properties().is_empty();
+        let input = head.input.as_ref().filter(|schema| takes_none(schema)).map(|_| NO_INPUT);
+        Self { input, other: None }
     }
 }
 
@@ -134,16 +153,11 @@ fn answer(program: &LoopProgram) -> u64 {
 
 /// The declarations of the tools, and the schema that constrains a reply.
 fn declared(program: &LoopProgram) -> u64 {
-    let of = |tool: &Tool| {
-        let texts = [tool.name.as_str(), tool.description.as_str(), tool.parameters.text()];
-        texts.iter().map(|text| length(text)).fold(TOOL_FRAME, u64::saturating_add)
-    };
-    let mut sizes: Vec<u64> = program.offered().map(of).collect();
-    // Which of them are offered is not known: no more than so many are, and at most the longest.
-    sizes.sort_unstable_by(|one, other| other.cmp(one));
-    let tools = sizes.into_iter().take(program.most_offered()).fold(0, u64::saturating_add);
+    let most = program.most_offered();
+    let frames = u64::try_from(program.offered().count().min(most)).unwrap_or(u64::MAX).saturating_mul(TOOL_FRAME);
+    let declared = u64::try_from(request_length::most_declared_bytes(program)).unwrap_or(u64::MAX);
     // A provider reads them as they are declared, and within the schema of a turn.
-    tools.saturating_add(answer(program)).saturating_mul(2).saturating_add(FRAME)
+    declared.saturating_add(frames).saturating_mul(2).saturating_add(FRAME)
 }
 
 /// The most bytes that a template renders to; none when nothing bounds a value in it. `extra`: the sizes of names that only it
@@ -210,8 +224,13 @@ pub(super) fn calls_per_turn(program: &LoopProgram) -> u64 {
 pub(super) fn of_iteration(program: &LoopProgram, opening: Option<u64>, growth: u64, iteration: u64) -> Option<u64> {
     let before = iteration.saturating_sub(1);
     // A message of the model and at least one report make an iteration. The last call is sent as it is.
-    let kept = program.properties.history.as_ref().and_then(|history| history.max_messages);
-    let kept = kept.map_or(u64::MAX, |most| (u64::from(most) / 2).saturating_add(2));
+    let history = program.properties.history.as_ref();
+    // What `keep_last` keeps behind the opening stays, whatever `max_messages` says.
+    let kept = history.and_then(|history| {
+        let stay = u64::from(history.keep_last).saturating_add(OPENING_MESSAGES);
+        Some(u64::from(history.max_messages?).max(stay))
+    });
+    let kept = kept.map_or(u64::MAX, |most| (most / 2).saturating_add(2));
     let grown = growth.saturating_mul(before.min(kept));
     let stand_in = if before > 0 { STAND_IN.min(grown) } else { 0 };
     // The frame of the notice of the last call.

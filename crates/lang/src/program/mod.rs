@@ -397,6 +397,9 @@ impl LoopProgram {
     }
 }
 
+/// The most runs of loops that an outermost run calls, at every depth: 32 calls a turn, five loops deep, would be 33 million.
+pub const MAX_SUBRUNS: u64 = 1_000;
+
 /// A tool that the model may call.
 #[derive(Debug)]
 pub struct Tool {

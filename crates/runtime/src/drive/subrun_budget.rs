@@ -1,5 +1,4 @@
-//! Counts the sub-runs of one outermost run, at every depth and across all of their drivers: 32 calls a turn,
-//! five loops deep, would be 33 million runs.
+//! Counts the sub-runs of one outermost run, at every depth and across all of their drivers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,10 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::world::World;
 use loopctl_engine::state::RunHeader;
-use loopctl_lang::program::Program;
-
-/// The maximum number of sub-runs of one outermost run, at every depth.
-pub(super) const MAX_SUBRUNS: u64 = 1_000;
+use loopctl_lang::program::{MAX_SUBRUNS, Program};
 
 /// What the model reads when no further run is started.
 pub(super) fn full() -> String {

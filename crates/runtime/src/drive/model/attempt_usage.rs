@@ -107,7 +107,7 @@ fn most(model: &ModelClient, ask: &Ask<'_>, counted: Option<Tokens>, place: usiz
 /// The bytes of a request, with the tools that are declared in it, and the schema that constrains its reply.
 fn sent_bytes(model: &ModelClient, ask: &Ask<'_>) -> usize {
     let schema = model.form.constraint.turn(ask).map_or(0, |turn| turn.schema.len());
-    request_length::bytes(ask.conversation, ask.program).saturating_add(schema)
+    request_length::bytes(ask.conversation, ask.program, ask.selected).saturating_add(schema)
 }
 
 /// The tokens of a reply of so many bytes, estimated.
