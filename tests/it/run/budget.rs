@@ -233,3 +233,71 @@ fn tools_of_one_turn_that_ask_a_model_do_not_pass_the_budget_together() {
         assert_eq!(not_called > 0, made < 3, "{result:#}");
     }
 }
+
+/// A workflow whose steps are counted by a budget of its own, or of its items.
+fn counted_workflow(place: &Place, of_workflow: bool, step: Value) {
+    place.json(
+        "actions/judge.json",
+        &json!([{ "action_name": "judge", "kind": "llm", "description": "Judges.",
+        "idempotent": true, "template": "Is {{text}} clear?" }]),
+    );
+    let mut properties = json!({ "mode": "foreach", "items_path": "@input.texts", "item_variable_name": "one",
+        "actions_to_execute": [step] });
+    let mut definition = json!({});
+    if of_workflow {
+        definition["budget"] = json!({ "cost_usd": 1 });
+    } else {
+        properties["item_budget"] = json!({ "cost_usd": 1 });
+    }
+    definition["actions"] = json!([{ "type": "loop", "properties": properties }]);
+    place.json("loop.json", &json!({ "name": "clarity", "definition": definition }));
+}
+
+#[test]
+fn a_budget_in_dollars_of_a_workflow_or_its_items_is_refused_for_each_model_without_a_price() {
+    let server = Server::with(|_, _| Answer::openai(&complete(json!("ok")).to_string()));
+    let judge = json!({ "type": "judge", "properties": { "text": "@one" } });
+    let inner =
+        json!({ "type": "loop", "properties": { "mode": "react", "objective": "Judge {{one}}.", "tools": [] } });
+    let named = json!({ "type": "loop", "name": "judging" });
+    let bare = json!({ "provider": "openai", "base_url": server.url() });
+    for of_workflow in [false, true] {
+        for step in [&judge, &inner, &named] {
+            let place = Place::new();
+            place.json(
+                "loops/judging.json",
+                &json!({ "type": "loop", "name": "judging",
+                "properties": { "mode": "react", "objective": "Judge.", "tools": [] } }),
+            );
+            counted_workflow(&place, of_workflow, step.clone());
+            let models = json!({ "main": model(&server, 1.0, 1.0), "bare": bare });
+            place.json("loopctl.json", &json!({ "models": models }));
+            place.json("input.json", &json!({ "texts": ["a"] }));
+            let ran = run(&place, &["--input-file", "input.json"]);
+            assert_eq!(ran.code, 0, "{ran:#?}");
+            let asked = server.requests().len();
+            // What the caller names is known when the run starts.
+            let args = ["run", "loop.json", "--store", "memory", "--model", "bare", "--input-file", "input.json"];
+            let ran = place.call(&args);
+            assert!(ran.code != 0 && ran.stderr.contains("model bare") && ran.stderr.contains("no price"), "{ran:#?}");
+            place.json("loopctl.json", &json!({ "model": "bare", "models": models }));
+            let ran = place.call(&["run", "loop.json", "--store", "memory", "--input-file", "input.json"]);
+            assert!(ran.code == 2 && ran.stderr.contains("L096"), "{ran:#?}");
+            assert_eq!(server.requests().len(), asked);
+        }
+    }
+}
+
+#[test]
+fn a_budget_in_dollars_needs_no_price_of_a_model_that_nothing_asks() {
+    let place = Place::new();
+    let echo = json!({ "action_name": "look", "kind": "command", "program": "echo", "args": ["seen"],
+        "description": "Looks.", "idempotent": true });
+    place.json("actions/look.json", &json!([echo]));
+    counted_workflow(&place, true, json!({ "type": "look", "properties": {} }));
+    let models = json!({ "bare": { "provider": "openai", "base_url": "http://127.0.0.1:9" } });
+    place.json("loopctl.json", &json!({ "model": "bare", "models": models, "allow": { "commands": ["echo"] } }));
+    place.json("input.json", &json!({ "texts": ["a"] }));
+    let ran = place.call(&["run", "loop.json", "--store", "memory", "--input-file", "input.json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}

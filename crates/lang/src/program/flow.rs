@@ -288,6 +288,12 @@ impl FlowProgram {
         each_step(&self.steps, visit);
     }
 
+    /// Visits all steps, each with whether a budget in US dollars counts it: that of the workflow, or one of the items
+    /// around it.
+    pub fn each_priced<'f>(&'f self, visit: &mut dyn FnMut(&'f FlowStep, bool)) {
+        each_priced_step(&self.steps, in_dollars(self.head.budget.as_ref()), visit);
+    }
+
     /// The loops that are written in it as steps.
     pub fn loops(&self) -> Vec<&Arc<Program>> {
         let mut loops = Vec::new();
@@ -490,6 +496,24 @@ pub(crate) fn each_step<'f>(steps: &'f [FlowStep], visit: &mut dyn FnMut(&'f Flo
             next = step.otherwise.as_deref();
         }
     }
+}
+
+/// Visits steps as [`each_step`]; `priced`: whether a budget in US dollars counts them.
+fn each_priced_step<'f>(steps: &'f [FlowStep], priced: bool, visit: &mut dyn FnMut(&'f FlowStep, bool)) {
+    for step in steps {
+        let mut next = Some(step);
+        while let Some(step) = next {
+            visit(step, priced);
+            if let StepAction::Foreach(foreach) = &step.action {
+                each_priced_step(&foreach.steps, priced || in_dollars(foreach.item_budget.as_ref()), visit);
+            }
+            next = step.otherwise.as_deref();
+        }
+    }
+}
+
+fn in_dollars(budget: Option<&Budget>) -> bool {
+    budget.is_some_and(|budget| budget.cost_usd.is_some())
 }
 
 /// The fields of an object, in their order.

@@ -473,6 +473,11 @@ impl Tool {
         }
     }
 
+    /// Whether a call is a question to a model: its own, or else that of the run.
+    pub fn asks_model(&self) -> bool {
+        matches!(&self.kind, ToolKind::Action(tool) if tool.action.kind().spends())
+    }
+
     /// The loop that a call runs; none for the other kinds.
     pub fn called_loop(&self) -> Option<&Arc<Program>> {
         match &self.kind {

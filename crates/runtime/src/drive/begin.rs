@@ -149,16 +149,15 @@ impl Engine {
             Err(fault) => return self.there(program, &mut start, origin, fault).await,
         };
         let facts = models.first().map(|model| model.known_facts()).unwrap_or_default();
-        start::priced(program, &models, &self.world.models)?;
         // A sub-run receives what its caller gives it, and nothing else.
         let earlier = match origin {
             Some(_) => None,
             None if start.fork.is_some() => {
-                self.can_call(program, &facts.name)?;
+                self.can_call(program, &models)?;
                 None
             }
             None => {
-                self.can_call(program, &facts.name)?;
+                self.can_call(program, &models)?;
                 match self.earlier(program, &start).await {
                     Ok(earlier) => earlier,
                     Err(fault) => return self.there(program, &mut start, origin, fault).await,

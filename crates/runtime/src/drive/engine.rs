@@ -428,7 +428,9 @@ impl Engine {
         };
         let Program::Loop(of_loop) = &**program else { return Err(asks_none()) };
         let models = self.models(program, start.model.as_deref())?;
-        start::priced(program, &models, &self.world.models)?;
+        if program.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some()) {
+            models.iter().try_for_each(|model| start::priced(&model.facts, None))?;
+        }
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
         let earlier = self.earlier(program, start).await?;
         let run_id = start.id(program, 0);

@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::clock;
 use super::fault::Fault;
 use super::input_files;
-use super::model::{ModelClient, Models};
 use super::run_id;
 use super::run_meter::TraceContext;
 use super::texts::SharedTexts;
@@ -210,20 +209,16 @@ impl Start {
     }
 }
 
-/// Whether the price of each model is known, when the budget is in US dollars: the run's own model, its
-/// fallbacks, and those of its `llm` actions.
-pub(super) fn priced(program: &Program, models: &[Arc<ModelClient>], all: &Models) -> Result<(), Fault> {
-    if program.budget.as_ref().is_none_or(|budget| budget.cost_usd.is_none()) {
+/// The price of each model that a budget in US dollars counts must be known: without it nothing would be counted.
+pub(super) fn priced(facts: &ModelFacts, called: Option<&str>) -> Result<(), Fault> {
+    if facts.price.is_some() {
         return Ok(());
     }
-    let named = program.all_tools().into_iter().filter_map(|tool| all.get(Some(tool.model()?)).ok());
-    match models.iter().cloned().chain(named).find(|model| model.facts.price.is_none()) {
-        Some(model) => Err(Fault::Missing(format!(
-            "the budget is in US dollars, but model {} has no price: give it one in the project file's models",
-            model.facts.name
-        ))),
-        None => Ok(()),
-    }
+    let of = called.map(|called| format!(" of the called loop {called}")).unwrap_or_default();
+    Err(Fault::Missing(format!(
+        "the budget is in US dollars, but model {}{of} has no price: give it one in the project file's models",
+        facts.name
+    )))
 }
 
 fn unresolved(program: &Program, why: &str) -> Fault {

@@ -11,9 +11,10 @@ use super::begin::Begin;
 use super::clock;
 use super::fault::Fault;
 use super::fold;
+use super::model::ModelClient;
 use super::question_owner::{is_taken, needs_sight};
 use super::run_result::Finished;
-use super::start::Start;
+use super::start::{self, Start};
 use super::stop::Stop;
 use super::subrun_budget::{self, SubrunBudget};
 use super::subrun_id::{id, loop_at, loop_of};
@@ -25,6 +26,7 @@ use loopctl_engine::event::{
     Allowance, CallId, Decided, EventKind, ParentCall, Started, ToolFault, ToolPaused, ToolResult, ToolReturned,
 };
 use loopctl_engine::flow::{has_failed_items, react_output, waiting_steps};
+use loopctl_engine::machine::Machine;
 use loopctl_engine::operation::{AskedFor, Call, OpenStep, Progress};
 use loopctl_engine::outcome::{Answer, Ending, Pause, Status, Termination};
 use loopctl_engine::question::{Question, StepQuestion, SubrunQuestion};
@@ -32,7 +34,8 @@ use loopctl_engine::state::{Phase, RunHeader, State};
 use loopctl_engine::waiting_calls::waiting_calls;
 use loopctl_lang::diagnostic::codes;
 use loopctl_lang::policy::word::written;
-use loopctl_lang::program::Program;
+use loopctl_lang::program::flow::StepAction;
+use loopctl_lang::program::{Program, Tool};
 
 /// The wait before the next look at a sub-run that another driver still has.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -78,8 +81,9 @@ impl SubrunOrigin {
             started.started_by = Some(self.caller.clone());
             return Ok(format!("started by {}", self.caller.run_id));
         }
-        if self.bound.cost_usd.is_some() && started.model.price.is_none() {
-            return Err(unpriced(&started.model.name, &started.loop_name));
+        // A workflow asks no model itself.
+        if self.bound.cost_usd.is_some() && started.machine == Machine::Loop {
+            start::priced(&started.model, Some(&started.loop_name))?;
         }
         started.caller = Some(self.caller.clone());
         started.bound = self.bound;
@@ -90,13 +94,6 @@ impl SubrunOrigin {
 /// Whether a loop names a model of its own.
 fn names_model(called: &Program) -> bool {
     called.model().is_some() || called.project.model.is_some()
-}
-
-fn unpriced(model: &str, called: &str) -> Fault {
-    Fault::Missing(format!(
-        "the budget is in US dollars, but model {model} of the called loop {called} has no price: give it one in the \
-         project file's models"
-    ))
 }
 
 impl SubrunRequest {
@@ -362,31 +359,73 @@ pub(super) fn open_runs<'p>(program: &'p Program, state: &State) -> Vec<(&'p Arc
     turn.calls.iter().filter(may_run).filter_map(run).collect()
 }
 
+/// A program that a run may run, as far as it was looked at before anything happens.
+struct CalledProgram<'p> {
+    program: &'p Program,
+    /// The name of the model that it gives its calls.
+    model: String,
+    models: Vec<Arc<ModelClient>>,
+    /// Whether a budget in US dollars of a run around it counts it.
+    is_priced: bool,
+    /// Its name, where another run calls it.
+    by: Option<&'p str>,
+}
+
+/// What a program calls, each with whether a budget in US dollars counts it.
+struct ProgramParts<'p> {
+    tools: Vec<(&'p Tool, bool)>,
+    /// The loops that are written in it as steps.
+    loops: Vec<(&'p Arc<Program>, bool)>,
+}
+
+impl<'p> ProgramParts<'p> {
+    fn of(program: &'p Program, priced: bool) -> Self {
+        let (mut tools, mut loops) = (Vec::new(), Vec::new());
+        match program {
+            Program::Loop(program) => tools.extend(program.tools.iter().map(|tool| (tool, priced))),
+            Program::Flow(program) => program.each_priced(&mut |step, counts| match &step.action {
+                StepAction::Call(call) => tools.push((&call.tool, priced || counts)),
+                StepAction::React(react) => loops.push((&react.program, priced || counts)),
+                _ => {}
+            }),
+        }
+        Self { tools, loops }
+    }
+}
+
 impl Engine {
-    /// Whether the models of all loops that a loop may call exist, with a price where a budget needs one: what
-    /// is missing is reported before anything happens.
-    pub(super) fn can_call(&self, program: &Program, model: &str) -> Result<(), Fault> {
+    /// Whether the models of a run and of all loops that it may call exist, with a price where a budget needs one: what is
+    /// missing is reported before anything happens. `models`: those of the run itself.
+    pub(super) fn can_call(&self, program: &Program, models: &[Arc<ModelClient>]) -> Result<(), Fault> {
         let mut seen = BTreeSet::new();
-        let mut open: Vec<(&Program, String, bool)> = vec![(program, model.to_owned(), false)];
-        while let Some((program, model, priced)) = open.pop() {
-            let budget = program.budget.as_ref();
-            let priced = priced || budget.is_some_and(|budget| budget.cost_usd.is_some());
-            let tools = program.all_tools().into_iter().filter(|tool| !self.world.toolbox.is_scripted(tool));
-            let called = tools.filter_map(|tool| tool.called_loop().or(tool.launched()));
-            for called in called.chain(program.step_loops()) {
-                let file = called.sources.first().map(|source| Arc::clone(&source.name));
-                if !seen.insert((file, priced)) {
+        let own = models.first().map(|model| model.facts.name.clone()).unwrap_or_default();
+        let mut open = vec![CalledProgram { program, model: own, models: models.to_vec(), is_priced: false, by: None }];
+        while let Some(called) = open.pop() {
+            let CalledProgram { program, model, models, is_priced, by } = &called;
+            let priced = *is_priced || program.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some());
+            // The main model of a workflow answers nothing by itself.
+            if priced && !program.is_flow() {
+                models.iter().try_for_each(|model| start::priced(&model.facts, *by))?;
+            }
+            let parts = ProgramParts::of(program, priced);
+            let tools = parts.tools.into_iter().filter(|(tool, _)| !self.world.toolbox.is_scripted(tool));
+            let mut next = parts.loops;
+            for (tool, priced) in tools {
+                if priced && tool.asks_model() {
+                    let asked = self.world.models.get(Some(tool.model().unwrap_or(model)));
+                    asked.map_or(Ok(()), |asked| start::priced(&asked.facts, *by))?;
+                }
+                next.extend(tool.called_loop().map(|called| (called, priced)));
+                // A run of its own has a budget of its own.
+                next.extend(tool.launched().map(|launched| (launched, false)));
+            }
+            for (called, is_priced) in next {
+                if !seen.insert((std::ptr::from_ref::<Program>(called).addr(), is_priced, model.clone())) {
                     continue;
                 }
                 let models = self.models_of(called, (!names_model(called)).then_some(model.as_str()))?;
-                let Some(facts) = models.first().map(|model| &model.facts) else {
-                    open.push((called, model.clone(), priced));
-                    continue;
-                };
-                if priced && facts.price.is_none() {
-                    return Err(unpriced(&facts.name, &called.name));
-                }
-                open.push((called, facts.name.clone(), priced));
+                let model = models.first().map_or_else(|| model.clone(), |model| model.facts.name.clone());
+                open.push(CalledProgram { program: called, model, models, is_priced, by: Some(&called.name) });
             }
         }
         Ok(())

@@ -56,7 +56,7 @@ impl NamedStep {
     }
 
     /// Whether the step lasts until the end of its run.
-    pub(super) fn waits(&self) -> bool {
+    pub fn waits(&self) -> bool {
         self.waits
     }
 
