@@ -1,7 +1,7 @@
 //! Which keys there are when a step becomes due: those that are certain, those whose step may have been skipped, and
 //! those of the items of a loop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -50,6 +50,10 @@ pub(super) enum KeyState<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct KeysAt<'a> {
     states: BTreeMap<String, KeyState<'a>>,
+    /// The keys of before the innermost loop around the place that no step of the item has written yet.
+    of_before: BTreeSet<String>,
+    /// Those that a step of the item writes which may have been skipped, with its JSON pointer: then they have the value of before.
+    older: BTreeMap<String, &'a str>,
     /// What the filters around the place say.
     pub facts: Vec<Fact<'a>>,
 }
@@ -58,6 +62,27 @@ impl<'a> KeysAt<'a> {
     /// What is known of a key.
     pub fn get(&self, key: &str) -> Option<&KeyState<'a>> {
         self.states.get(key)
+    }
+
+    /// The step of an item that may have been skipped, so that a key has its value from before the loop.
+    pub fn older(&self, key: &str) -> Option<&'a str> {
+        self.older.get(key).copied()
+    }
+
+    /// A step of an item writes a key, whatever was there before.
+    fn overwrite(&mut self, key: &str) {
+        self.of_before.remove(key);
+        self.older.remove(key);
+    }
+
+    /// Notes the keys that one of two ways wrote, and the other one did not.
+    fn note_older(&mut self, other: &Self, by: &'a str) {
+        let differ = self.of_before.symmetric_difference(&other.of_before);
+        let mut older: BTreeMap<String, &'a str> = differ.map(|key| (key.clone(), by)).collect();
+        older.extend(other.older.clone());
+        older.append(&mut self.older);
+        self.older = older;
+        self.of_before.extend(other.of_before.iter().cloned());
     }
 
     /// Whether a key is there as far as the facts tell, which say more than those around the place.
@@ -102,6 +127,7 @@ impl<'a> KeysAt<'a> {
 
     /// What is there after a step that ran, or else another one in its place.
     fn join(&mut self, skipped: Self, by: &'a str, filter: &'a Value) {
+        self.note_older(&skipped, by);
         let mut other = skipped.states;
         for (key, state) in &mut self.states {
             match (&*state, other.remove(key)) {
@@ -237,7 +263,17 @@ pub(super) fn follow<'n, 'a>(
     nodes: &'n [StepNode<'a>],
     visit: &mut dyn FnMut(&'n StepNode<'a>, &KeysAt<'a>),
 ) -> KeysAt<'a> {
-    let mut follower = KeyFollower { subject, visit };
+    follow_items(subject, nodes, visit, &mut |_, _| {})
+}
+
+/// The same; calls `gather` with each loop of mode `foreach` and the keys at the end of an item.
+pub(super) fn follow_items<'n, 'a>(
+    subject: &Subject<'a>,
+    nodes: &'n [StepNode<'a>],
+    visit: &mut dyn FnMut(&'n StepNode<'a>, &KeysAt<'a>),
+    gather: &mut dyn FnMut(&'n StepNode<'a>, &KeysAt<'a>),
+) -> KeysAt<'a> {
+    let mut follower = KeyFollower { subject, visit, gather };
     let mut keys = KeysAt::default();
     follower.list(nodes, &mut keys);
     keys
@@ -246,6 +282,7 @@ pub(super) fn follow<'n, 'a>(
 struct KeyFollower<'f, 'n, 'a> {
     subject: &'f Subject<'a>,
     visit: &'f mut dyn FnMut(&'n StepNode<'a>, &KeysAt<'a>),
+    gather: &'f mut dyn FnMut(&'n StepNode<'a>, &KeysAt<'a>),
 }
 
 impl<'n, 'a> KeyFollower<'_, 'n, 'a> {
@@ -259,10 +296,15 @@ impl<'n, 'a> KeyFollower<'_, 'n, 'a> {
         // Nobody knows which steps have run when one has failed.
         let mut failing = keys.clone();
         for (key, state) in &mut failing.states {
-            if before.states.get(key) != Some(state) {
+            // What items wrote is that of one of them, whichever steps have run.
+            if before.states.get(key) != Some(state) && !matches!(state, KeyState::OfItems { .. }) {
                 let by = own.iter().find(|node| node.step.writes(self.subject).contains(key)).or(own.first());
                 *state = by.map_or(KeyState::Unclear, |node| KeyState::Maybe { by: node.step.at, when: never() });
             }
+        }
+        for key in before.of_before.difference(&keys.of_before) {
+            let by = own.iter().find(|node| node.step.writes(self.subject).contains(key)).or(own.first());
+            failing.older.extend(by.map(|node| (key.clone(), node.step.at)));
         }
         failing.facts.clone_from(&before.facts);
         failed.iter().for_each(|node| self.step(node, &mut failing));
@@ -286,6 +328,7 @@ impl<'n, 'a> KeyFollower<'_, 'n, 'a> {
         }
         self.cases(node, &node.cases, keys);
         for key in node.step.writes(self.subject) {
+            keys.overwrite(&key);
             keys.set(key, KeyState::Sure);
         }
         if let (Some(filter), Some(skipped)) = (filter, skipped) {
@@ -319,7 +362,11 @@ impl<'n, 'a> KeyFollower<'_, 'n, 'a> {
             inside.states.remove(given);
         }
         inside.set(item.to_owned(), KeyState::Item);
+        let of_before = inside.states.iter().filter(|(_, state)| **state != KeyState::Item);
+        inside.of_before = of_before.map(|(key, _)| key.clone()).collect();
+        inside.older = BTreeMap::new();
         self.list(&node.items, &mut inside);
+        (self.gather)(node, &inside);
         for (key, state) in inside.states {
             match keys.states.get(&key) {
                 _ if state == KeyState::Item => {}
