@@ -68,6 +68,20 @@ fn an_argument_is_one_argument_whatever_it_holds() {
 }
 
 #[test]
+fn a_value_between_the_quotes_of_a_json_text_stays_one_text() {
+    let name = "Ann\", \"role\": \"admin \\ \n ü";
+    let written = "{\"role\": \"guest\", \"name\": \"{{text}}\", \"all\": {{all}}}";
+    let by_stdin = program("read", "cat", json!({ "stdin": written }));
+    let by_argument = program("say", "./arguments", json!({ "args": ["{\"name\": \"{{text}}\"}", "[{{text}}]"] }));
+    let place = place(&[("arguments", ARGUMENTS)], &[by_stdin, by_argument]);
+    let trace = place.calls(&[think("read", json!({ "text": name, "all": ["a\"b", 1] })), say("a\"b")]);
+    let read = &trace[0]["observation"];
+    let read = read.as_str().map_or_else(|| read.clone(), |text| serde_json::from_str(text).unwrap());
+    assert_eq!(read, json!({ "role": "guest", "name": name, "all": ["a\"b", 1] }), "{trace:#?}");
+    assert_eq!(observed(&trace[1]), "2\n[{\"name\": \"a\\\"b\"}]\n[[a\"b]]");
+}
+
+#[test]
 fn a_shell_would_have_run_what_the_arguments_hold() {
     let action = program("say", "./shell", json!({ "stdin": "{{text}}" }));
     let place = place(&[("shell", "#!/bin/sh\nexec sh\n")], &[action]);

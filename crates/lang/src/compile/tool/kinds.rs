@@ -149,9 +149,9 @@ fn command(action: &CommandAction, work: &mut ActionDraft<'_>) -> Option<Command
     }
     let mut args = Vec::with_capacity(action.args.len());
     for (at, text) in action.args.iter().enumerate() {
-        args.extend(work.template(text, ValueEscape::Plain, &format!("/args/{at}")));
+        args.extend(work.template(text, ValueEscape::of_text(text), &format!("/args/{at}")));
     }
-    let stdin = action.stdin.as_ref().and_then(|text| work.template(text, ValueEscape::Plain, "/stdin"));
+    let stdin = action.stdin.as_ref().and_then(|text| work.template(text, ValueEscape::of_text(text), "/stdin"));
     let mut env = BTreeMap::new();
     for (name, text) in &action.env {
         let pointer = format!("/env/{}", escape_pointer(name));
@@ -161,7 +161,7 @@ fn command(action: &CommandAction, work: &mut ActionDraft<'_>) -> Option<Command
             work.push(fault.help("letters, digits and `_`"));
         }
         let before = work.named.len();
-        let Some(template) = work.template(text, ValueEscape::Plain, &pointer) else { continue };
+        let Some(template) = work.template(text, ValueEscape::of_text(text), &pointer) else { continue };
         loader(name, &pointer, before, work);
         env.insert(name.clone(), template);
     }

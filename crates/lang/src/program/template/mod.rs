@@ -62,6 +62,22 @@ pub enum ValueEscape {
     Url,
     /// For the inside of a JSON string.
     Json,
+    /// For the inside of a JSON string where the text has opened one, and not at all elsewhere: a list, a number or JSON is a value
+    /// of its own there.
+    JsonStrings,
+}
+
+impl ValueEscape {
+    /// How values land in a text whose type nothing declares: in one that is written as JSON, as inside a JSON body.
+    pub fn of_text(text: &str) -> Self {
+        let (trimmed, mut inside) = (text.trim(), text.trim_start().chars());
+        let (first, second) = (inside.next(), inside.find(|c| !c.is_whitespace()));
+        let is_object = first == Some('{') && matches!(second, Some('"' | '}')) && trimmed.ends_with('}');
+        // What is no JSON may begin with a bracket, too: `[INFO] ...`.
+        let begins_entry = |c: char| matches!(c, '"' | '{' | '[' | ']' | '-') || c.is_ascii_digit();
+        let is_list = first == Some('[') && second.is_some_and(begins_entry) && trimmed.ends_with(']');
+        if is_object || is_list { Self::JsonStrings } else { Self::Plain }
+    }
 }
 
 /// A compiled template.

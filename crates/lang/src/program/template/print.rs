@@ -16,11 +16,15 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 pub(super) struct Text {
     text: String,
     escape: ValueEscape,
+    /// Whether the author's text has opened a JSON string that is still open, and whether its last character was a backslash
+    /// there.
+    in_string: bool,
+    is_escaped: bool,
 }
 
 impl Text {
     pub fn new(escape: ValueEscape) -> Self {
-        Self { text: String::new(), escape }
+        Self { text: String::new(), escape, in_string: false, is_escaped: false }
     }
 
     pub fn as_str(&self) -> &str {
@@ -37,6 +41,12 @@ impl Text {
             return Err(too_long());
         }
         self.text.push_str(text);
+        if self.escape == ValueEscape::JsonStrings {
+            for c in text.chars() {
+                self.in_string ^= c == '"' && !self.is_escaped;
+                self.is_escaped = c == '\\' && self.in_string && !self.is_escaped;
+            }
+        }
         Ok(())
     }
 
@@ -66,9 +76,10 @@ impl Text {
             return Err(too_long());
         }
         match self.escape {
-            ValueEscape::Plain => self.text.push_str(text),
             ValueEscape::Url => self.text.extend(utf8_percent_encode(text, RESERVED)),
-            ValueEscape::Json => {
+            ValueEscape::JsonStrings if !self.in_string => self.text.push_str(text),
+            ValueEscape::Plain => self.text.push_str(text),
+            ValueEscape::Json | ValueEscape::JsonStrings => {
                 let quoted = Value::from(text).to_string();
                 self.text.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
             }
