@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::check::condition::{ConditionFacts, PartOfCall, conditions};
 use crate::check::key_flow::{Fact, facts_at_steps};
 use crate::check::{Cursor, DescribedValue, Rule, SentText, Subject, ValueSchemas};
-use crate::compile::steps::TypedText;
+use crate::compile::steps::{MAY_BE_MISSING, TypedText};
 use crate::diagnostic::{Diagnostic, Help, Remedy, Severity, codes, few_of_many};
 use crate::language::Action;
 use crate::language::action::TextKind;
@@ -189,7 +189,7 @@ fn names_entry(used: &ValueUse, schemas: ValueSchemas<'_>) -> bool {
 /// What is wrong with a value that a text uses, by the schema that describes it.
 fn judged(
     subject: &Subject<'_>,
-    CompiledText { cursor, text, needs_input, facts, .. }: &CompiledText<'_>,
+    CompiledText { cursor, text, uses, needs_input, facts }: &CompiledText<'_>,
     used: &ValueUse,
     schemas: ValueSchemas<'_>,
 ) -> Option<Diagnostic> {
@@ -201,6 +201,7 @@ fn judged(
         return never_there(subject, &at, text, used, described);
     }
     let optional = optional_step(&described, used, facts);
+    let why = optional.and_then(|step| may_be_missing(&described, used, step)).map(str::to_owned);
     if let Some(absent) = described.way.absent {
         let absent = AbsentStep { at: absent.at + skipped, ..absent };
         let is_request = is_input && subject.document().kind == Some(DocumentKind::AgentRequest);
@@ -215,18 +216,42 @@ fn judged(
         return None;
     }
     let optional = optional?;
+    // In the output of a workflow, what is missing is null.
+    if why.is_some() && (!needs_input || uses.iter().any(|other| asks_beside(other, used, optional))) {
+        return None;
+    }
     let name = spelled(used.path.get(..=optional)?);
-    let message = format!("`{name}` may be left out, and the text needs it");
+    let message = match &why {
+        Some(why) => format!("`{name}` may be missing, and the text needs it: {why}"),
+        None => format!("`{name}` may be left out, and the text needs it"),
+    };
     let fault = Diagnostic::warning(codes::OPTIONAL_PARAMETER, message, at.path(), at.place());
     let last = spelled(used.path.get(optional..=optional)?);
     let is_step = is_input && subject.document().kind != Some(DocumentKind::AgentRequest);
     let is_step = is_step && subject.compiled.steps.typed.iter().any(|typed| typed.at == at.path());
+    let is_of_entry = used.path.iter().take(optional).any(|step| *step == PathStep::Entry);
+    let around = |name: &str| format!("{{{{#if {name}}}}}...{{{{/if}}}} around it");
+    let schema = format!("put `{last}` among the `required` of its schema");
     let help = match text.starts_with('@') {
+        // Inside of a block, an entry has names of its own.
+        false if is_of_entry => {
+            let written = text.get(used.range.clone()).unwrap_or(&last);
+            let below = used.path.len().saturating_sub(optional + 1);
+            let here = written.rsplitn(below + 1, '.').last().unwrap_or(written);
+            match why {
+                Some(_) => format!("write {}", around(here)),
+                None => format!("{schema}, or write {}", around(here)),
+            }
+        }
+        true if why.is_some() => {
+            let of_item = takes_optional(subject, at.path())
+                .then(|| format!(", or write {} to leave the value out with it", quoted(&format!("{text}?"))));
+            format!("ask for it in the step's `filter` with {{\"hasKey\": \"@{name}\"}}{}", of_item.unwrap_or_default())
+        }
+        false if why.is_some() => format!("write {}", around(&name)),
         _ if is_step => of_step(text, &name, &last, takes_optional(subject, at.path())),
-        true => format!("put `{last}` among the `required` of its schema"),
-        false => format!(
-            "put `{last}` among the `required` of its schema, or write {{{{#if {name}}}}}...{{{{/if}}}} around it"
-        ),
+        true => schema,
+        false => format!("{schema}, or write {}", around(&name)),
     };
     Some(fault.help(help))
 }
@@ -243,8 +268,43 @@ fn optional_step(described_value: &DescribedValue<'_>, used: &ValueUse, facts: &
         *skipped == 0 || is_of_input || is_written()
     };
     let optional = optional.filter(|step| *step >= used.guarded && (*skipped > 0 || *step > 0));
-    let optional = optional.filter(|step| !is_shown(facts, used.path.get(..=*step).unwrap_or_default()));
+    let is_known = |step: usize| {
+        let path = used.path.get(..=step).unwrap_or_default();
+        let is_engines = || may_be_missing(described_value, used, step).is_some();
+        is_shown(facts, path) || (is_engines() && is_asked_beside(facts, path))
+    };
+    let optional = optional.filter(|step| !is_known(*step));
     optional.filter(|step| is_declared(*step)).min()
+}
+
+/// The names of an entry that say how its item ended, or how a run did: what asks for them knows which members there are.
+const HOW_IT_ENDED: [&str; 2] = ["status", "error"];
+
+/// Why a member that a step writes may be missing.
+fn may_be_missing<'v>(value: &DescribedValue<'v>, used: &ValueUse, step: usize) -> Option<&'v str> {
+    let around = used.path.get(value.skipped..step)?;
+    described(value.schema, around).value?.get(MAY_BE_MISSING)?.as_str()
+}
+
+/// Whether a condition of the same text asks how it ended what a value is a part of.
+fn asks_beside(other: &ValueUse, used: &ValueUse, step: usize) -> bool {
+    let is_beside = other.path.get(..step) == used.path.get(..step);
+    let asks = matches!(other.path.get(step), Some(PathStep::Name(name)) if HOW_IT_ENDED.contains(&name.as_str()));
+    !other.is_printed && is_beside && asks
+}
+
+/// Whether a condition that held asks how it ended what a value is a part of.
+fn is_asked_beside(facts: &[Fact<'_>], path: &[PathStep]) -> bool {
+    let Some((_, around)) = path.split_last() else { return false };
+    let around = spelled(around);
+    let beside = HOW_IT_ENDED.map(|name| format!("@{around}.{name}"));
+    let mut asks = false;
+    for fact in facts {
+        each_text(fact.condition, &mut String::new(), &mut |_, text| {
+            asks |= beside.iter().any(|name| text.trim_end_matches('?') == name);
+        });
+    }
+    asks
 }
 
 /// The name of the part of a path of a step that its schema lets be left out, and that nothing shows to be there.

@@ -29,7 +29,7 @@ pub(crate) use address::properties_at;
 pub(crate) use choose::{CaseList, case_lists, is_choice};
 pub(crate) use known_value::{DeclaredText, JsonTypes, KnownValue, listed};
 pub(crate) use named::{NamedStep, named_document};
-pub(crate) use output::{head, launched, text};
+pub(crate) use output::{MAY_BE_MISSING, head, launched, text};
 pub(crate) use result::ListSource;
 pub(crate) use result::{CHANGES, ROW_IDS, ROWS, of_action, of_tables};
 pub(crate) use served::ServedStep;

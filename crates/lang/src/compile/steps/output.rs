@@ -3,6 +3,7 @@
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
+use super::choose::is_choice;
 use crate::compile::context::STEP;
 use crate::language::form::FormField;
 use crate::program::form::AskedField;
@@ -119,14 +120,49 @@ pub(super) fn counts() -> Value {
     ])
 }
 
-/// What a loop of mode `foreach` writes under its `result_key`, where each item gives an output.
-pub(super) fn gathered(output: Value) -> Value {
-    list(object([
+/// How a schema says why a member of a value may be missing. It says no more of the value than a comment does.
+pub(crate) const MAY_BE_MISSING: &str = "$comment";
+
+/// The schema of an object of which only the `sure` members are there in each run; `why` the others may be missing, in a
+/// sentence.
+pub(super) fn partly_there(mut schema: Value, sure: &[&str], why: &str) -> Value {
+    if let Value::Object(members) = &mut schema {
+        members.insert("required".to_owned(), json!(sure));
+        members.insert(MAY_BE_MISSING.to_owned(), json!(why));
+    }
+    schema
+}
+
+/// What a loop of mode `foreach` writes under its `result_key`, where each item gives an output. `all_complete`: whether no item
+/// can end otherwise.
+pub(super) fn gathered(output: Value, all_complete: bool) -> Value {
+    let entry = object([
         ("index", number()),
         ("status", json!({ "enum": ["completed", "failed", "skipped", "cancelled"] })),
         ("output", output),
         ("error", object([("code", text()), ("message", text()), ("step", text())])),
-    ]))
+    ]);
+    let why = "an item that failed or was skipped has no output";
+    list(if all_complete { entry } else { partly_there(entry, &["index", "status"], why) })
+}
+
+/// Whether one of these steps runs in each item, whatever its filters decide: an item of which no step runs is skipped.
+pub(super) fn always_runs(steps: Option<&Value>) -> bool {
+    steps.and_then(Value::as_array).into_iter().flatten().any(runs)
+}
+
+/// A document is never deeper than its reader allows: the recursion ends.
+fn runs(step: &Value) -> bool {
+    if step.get("filter").is_some_and(|filter| !filter.is_null()) {
+        return step.get("onFalse").is_some_and(runs);
+    }
+    match is_choice(step) {
+        false => true,
+        true => {
+            let cases = step.get("cases").and_then(Value::as_array).into_iter().flatten();
+            cases.map(|case| case.get("steps")).chain([step.get("otherwise")]).all(always_runs)
+        }
+    }
 }
 
 /// The lists that a matcher writes: the pairs, and what is left of both lists.

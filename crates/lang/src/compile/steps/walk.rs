@@ -339,7 +339,13 @@ impl<'a> Walk<'_, 'a, '_> {
         let gathered = match properties.get("collect_results") {
             // Nothing is gathered, and nothing kept under the key.
             None | Some(Value::Null | Value::Bool(false)) => None,
-            Some(Value::Bool(true)) => Some(output::gathered(collected)),
+            Some(Value::Bool(true)) => {
+                let stops = text("failure_strategy").is_none_or(|strategy| strategy == "stop_on_error");
+                // A path with a `?` leaves the output out with its value.
+                let is_left_out = text("collect").is_some_and(|collect| collect.ends_with('?'));
+                let runs = output::always_runs(properties.get("actions_to_execute"));
+                Some(output::gathered(collected, stops && runs && !is_left_out))
+            }
             Some(_) => Some(output::ANY),
         };
         if let (Some(key), Some(gathered)) = (text("result_key"), &gathered) {

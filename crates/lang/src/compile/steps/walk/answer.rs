@@ -20,7 +20,10 @@ impl Walk<'_, '_, '_> {
             }
         };
         match self.main.value.pointer("/definition/condition") {
-            Some(_) => output::either(answer, output::not_met()),
+            Some(_) => {
+                let why = "a workflow whose `condition` does not hold answers its `status` alone";
+                output::partly_there(output::either(answer, output::not_met()), &["status"], why)
+            }
             None => answer,
         }
     }
