@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::outside_files::{OutsideFiles, ValueKind};
-use super::steps;
+use super::steps::{self, CELL_FORMAT};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Project;
 use crate::language::document_file::{ColumnType, EmptyValue, TableForm};
@@ -204,7 +204,7 @@ fn cell_schema(column: &str, form: Option<&TableForm>) -> Value {
     let may_be_null = form.is_some_and(|form| form.empty == Some(EmptyValue::Null));
     let (name, format) = match kind {
         // A cell is a text that may read as a number or as JSON.
-        ColumnType::Text => ("string", Some("number or JSON")),
+        ColumnType::Text => ("string", Some(CELL_FORMAT)),
         ColumnType::Integer => ("integer", None),
         ColumnType::Number => ("number", None),
         ColumnType::Boolean => ("boolean", None),

@@ -8,7 +8,7 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-pub use moment::{TIME_FORMS, is_moment, moment_fault};
+pub use moment::{TIME_FORMS, is_moment, is_sound_moment, moment_fault};
 pub use order::OrderRules;
 pub use partial_knowledge::KnownValues;
 pub use pattern::{pattern_help, pattern_of_ending, slashed};

@@ -33,6 +33,7 @@ const PATTERN: Need = Need { types: JsonTypes::TEXT, called: "takes a regular ex
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     super::unsure_operand::check(subject, found);
+    super::idle_operand::check(&RULE, subject, found);
     each_operator(subject, &mut |whole, condition| {
         let before = found.len();
         let literals = condition.operands.iter().filter(|operand| operand.form == OperandForm::Literal).count();

@@ -37,7 +37,9 @@ impl OrderedTypes {
         match known.text {
             DeclaredText::Formatted("a date" | "a date with a time") => Self { number: may_be_number, time: is_text },
             DeclaredText::Formatted(_) => Self { number: may_be_number, time: false },
-            DeclaredText::Open | DeclaredText::Plain => Self { number: may_be_number || is_text, time: is_text },
+            DeclaredText::Open | DeclaredText::Plain | DeclaredText::Cell => {
+                Self { number: may_be_number || is_text, time: is_text }
+            }
         }
     }
 }

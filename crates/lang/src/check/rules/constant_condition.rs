@@ -10,7 +10,7 @@ use super::unasked_calls;
 use crate::check::condition::{ConditionFacts, Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
 use crate::compile::Effort;
-use crate::compile::steps::{JsonTypes, KnownValue, listed};
+use crate::compile::steps::{DeclaredText, JsonTypes, KnownValue, listed};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::policy::json_text;
 use crate::program::canonical::is_same;
@@ -30,8 +30,10 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             return;
         }
         let effort = &subject.compiled.effort;
-        let Some(constant) = constant(condition, effort).or_else(|| unasked_calls::constant(whole, condition, effort))
-        else {
+        let constant = constant(condition, effort)
+            .or_else(|| empty_cell(whole, condition))
+            .or_else(|| unasked_calls::constant(whole, condition, effort));
+        let Some(constant) = constant else {
             return misspelt_entries(whole, condition, effort, found);
         };
         let outcome = if constant.holds { "always holds" } else { "never holds" };
@@ -199,6 +201,37 @@ fn of_equality(
     let meant = words.and_then(|words| nearest_word(literal.written, words, effort));
     let why = if value.form == OperandForm::Length { bounded(value) } else { format!("{} {why}", value.called()) };
     Some(Constant { meant, values: words.map(listed), is_bounded: true, ..Constant::new(holds, &literal.at, why) })
+}
+
+/// A cell of a column of texts that is compared with null: an empty cell is the empty text.
+fn empty_cell(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>) -> Option<Constant> {
+    let [one, other] = condition.operands.as_slice() else { return None };
+    let (null, cell) = if one.written.is_null() { (one, other) } else { (other, one) };
+    let is_equality = matches!(condition.operator, "equal" | "eq" | "notEqual");
+    let is_cell = cell.form == OperandForm::Path && cell.known.text == DeclaredText::Cell;
+    let is_sure = !cell.known.types.meets(JsonTypes::NULL);
+    // Beside a comparison with the empty text, that with null is for other files.
+    if !is_equality || !null.written.is_null() || !is_cell || !is_sure || asks_if_empty(whole.written, cell.written) {
+        return None;
+    }
+    let why = format!("{} is a text, and that of an empty cell is \"\"", cell.called());
+    let advice = "an empty cell is null with `\"empty\": \"null\"` in the document's entry of the project; else compare \
+                  with \"\"";
+    let holds = condition.operator == "notEqual";
+    let likely = Constant { is_likely: true, advice: Some(advice.to_owned()), ..Constant::new(holds, &null.at, why) };
+    Some(likely)
+}
+
+/// Whether a part of a condition compares a value with the empty text.
+fn asks_if_empty(condition: &Value, path: &Value) -> bool {
+    match condition {
+        Value::Array(parts) => {
+            let is_pair = parts.len() == 2 && parts.contains(path) && parts.contains(&Value::from(""));
+            is_pair || parts.iter().any(|part| asks_if_empty(part, path))
+        }
+        Value::Object(members) => members.values().any(|part| asks_if_empty(part, path)),
+        _ => false,
+    }
 }
 
 /// A value of a column, or of an entry of a file, that is of another type than what it is compared with, as far as that is seen

@@ -47,6 +47,7 @@ mod idle_approval;
 mod idle_on_cancel;
 mod idle_on_failure;
 mod idle_on_uncertain;
+mod idle_operand;
 mod idle_spending_limit;
 mod item_key;
 mod key_in_the_clear;

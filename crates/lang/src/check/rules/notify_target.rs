@@ -5,6 +5,7 @@ use url::Url;
 
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Cursor, Rule, Subject};
+use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Nearest, codes, nearest};
 use crate::language::Project;
 use crate::language::notify::{NOTIFY, NotifyKind, NotifyTarget};
@@ -55,10 +56,35 @@ fn members(subject: &Subject<'_>, step: &WrittenStep<'_>, found: &mut Vec<Diagno
     }
     let why = match step.properties.get("text") {
         Some(Value::String(text)) if text.is_empty() => "an empty `text` is not sent: the step fails",
-        Some(Value::String(_) | Value::Null) | None => return,
+        Some(Value::String(text)) => {
+            return found.extend(value_for_text(&RULE, subject, &step.property("text"), "text", text));
+        }
+        Some(Value::Null) | None => return,
         Some(_) => "`text` is a text: a template with the values in it",
     };
     found.push(subject.at(&step.property("text")).report(&RULE, why).help(HELP));
+}
+
+/// The path of a value that is no text, where a text is needed. `name`: that of the property.
+pub(super) fn value_for_text(
+    rule: &Rule,
+    subject: &Subject<'_>,
+    at: &str,
+    name: &str,
+    text: &str,
+) -> Option<Diagnostic> {
+    let known = subject.compiled.steps.known.get(at).filter(|known| !known.types.meets(JsonTypes::TEXT))?;
+    let path = text.trim_start_matches('@');
+    let message = format!("`{name}` is a text, and `{text}` is {}", known.types.called());
+    let fault = subject.at(at).report(rule, message);
+    let is_list = known.types.meets(JsonTypes::LIST);
+    Some(match is_list || path.ends_with('?') {
+        true => fault.help("a text takes the entries of a list one by one: {{#each rows}}{{name}} {{/each}}"),
+        false => {
+            let meant = format!("{{{{{path}}}}}");
+            fault.help(format!("a value in a text is written `{meant}`")).suggest(quoted(&meant))
+        }
+    })
 }
 
 /// The target that a step names.

@@ -1,7 +1,7 @@
 //! Syntax of a shell in a command that no shell reads.
 
 use crate::check::{Rule, Subject, shell};
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::language::action::CommandAction;
 
@@ -23,7 +23,13 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             let program = words.next().unwrap_or_default();
             let args = serde_json::json!(words.collect::<Vec<_>>());
             let help = format!("write \"program\": \"{program}\", and the other words at the start of `args`: {args}");
-            found.push(used.at("/program").report(&RULE, message).help(help));
+            let fault = used.at("/program").report(&RULE, message).help(help);
+            // A program may have such a name; one that is not allowed is never started.
+            let allowed = subject.project().filter(|_| subject.knows_project("/allow/commands"));
+            let is_refused = allowed.is_some_and(|project| !project.allow.commands.contains(&command.program))
+                && !subject.is_reported(&fault.place);
+            let severity = if is_refused { Severity::Error } else { fault.severity };
+            found.push(Diagnostic { severity, ..fault });
         }
         if shell::of(command).is_some() {
             continue;

@@ -9,9 +9,10 @@ use crate::check::settings::{WrittenSettings, approvals, foreach, foreach_names,
 use crate::check::step_tree::tree;
 use crate::check::steps::{WrittenStep, steps};
 use crate::check::{Rule, Subject};
+use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
-use crate::language::wait::WORDS;
+use crate::language::wait::{WAIT, WORDS};
 use crate::program::reference::{as_any_path, as_path};
 use crate::syntax::quoted;
 
@@ -30,6 +31,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 judge.reminders(None, found);
             }
             "loop" if step.is_foreach() => foreach(&judge.settings, &step, found),
+            WAIT if subject.action(WAIT).is_none() => judge.wait(found),
             _ => {}
         }
     }
@@ -109,6 +111,21 @@ impl StepJudge<'_, '_> {
                 warn(fault.help(format!("a value in a text is written `{meant}`")).suggest(quoted(&meant)))
             }),
         );
+    }
+
+    /// A time that is no text.
+    fn wait(&self, found: &mut Vec<Diagnostic>) {
+        for (name, help) in [
+            ("for", "the text says the unit, too: \"{{input.days}}d\""),
+            ("until", "a date, or a time with its offset, is a text: `2026-12-31`, `2026-12-31T09:30:00Z`"),
+        ] {
+            let Some(known) = self.settings.known(name).filter(|known| !known.types.meets(JsonTypes::TEXT)) else {
+                continue;
+            };
+            let path = self.settings.text(name).unwrap_or_default();
+            let fault = self.settings.at(name, format!("`{name}` is a text, and `{path}` is {}", known.types.called()));
+            found.extend(fault.map(|fault| fault.help(help)));
+        }
     }
 
     fn form(&self, found: &mut Vec<Diagnostic>) {

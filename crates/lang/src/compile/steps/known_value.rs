@@ -166,9 +166,14 @@ pub(crate) enum DeclaredText {
     Open,
     /// A schema declares it as a text, and says nothing more.
     Plain,
+    /// It is a cell of a file, in a column without a type: it may be a number, and an empty one is the empty text.
+    Cell,
     /// It has a format that no number has. In a sentence: `a date`.
     Formatted(&'static str),
 }
+
+/// The format of a cell without a type, which may read as a number or as JSON.
+pub(crate) const CELL_FORMAT: &str = "number or JSON";
 
 impl DeclaredText {
     fn of_schema(schema: &Value) -> Self {
@@ -179,6 +184,7 @@ impl DeclaredText {
             Some("email") => Self::Formatted("an e-mail address"),
             Some("uri") => Self::Formatted("a URL"),
             Some("uuid") => Self::Formatted("a UUID"),
+            Some(CELL_FORMAT) => Self::Cell,
             None if schema.get("pattern").is_none() => Self::Plain,
             _ => Self::Open,
         }

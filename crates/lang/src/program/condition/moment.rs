@@ -28,6 +28,11 @@ pub fn is_moment(written: &Value) -> bool {
     written.as_object().is_some_and(|members| members.contains_key("now") || members.contains_key("time"))
 }
 
+/// Whether a value is a moment as an order takes it.
+pub fn is_sound_moment(written: &Value) -> bool {
+    is_moment(written) && moment_of(ORDERS[0], written).is_ok()
+}
+
 /// What is wrong with an operand that is meant as a moment; its pointer begins at the operand.
 pub fn moment_fault(operator: &str, written: &Value) -> Option<LocalFault> {
     if is_moment(written) { moment_of(operator, written).err().map(|fault| *fault) } else { None }
