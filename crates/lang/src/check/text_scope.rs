@@ -1,11 +1,12 @@
 //! The names that a text can take values from: what a placeholder in another syntax was meant to take.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::steps::steps;
 use super::taken_paths::TakenPaths;
 use super::{SentText, Subject};
 use crate::policy::secret_names::fold;
@@ -42,6 +43,8 @@ pub struct ScopeNames {
     inputs: OnceCell<FoldedNames>,
     /// The keys that steps write.
     keys: OnceCell<FoldedNames>,
+    /// What steps give their actions, by the names of these.
+    given: OnceCell<HashMap<String, BTreeSet<String>>>,
     /// By the action that texts belong to; those of the loop belong to none.
     of_texts: RefCell<HashMap<Option<usize>, Rc<TextNames>>>,
 }
@@ -80,7 +83,7 @@ struct TextNames {
 }
 
 impl TextNames {
-    fn of(subject: &Subject<'_>, action: Option<usize>) -> Self {
+    fn of(subject: &Subject<'_>, action: Option<usize>, common: &ScopeNames) -> Self {
         let Some(at) = action else {
             let taken = TakenPaths::of(subject.sent_texts());
             return Self { taken, ..Self::default() };
@@ -94,11 +97,13 @@ impl TextNames {
                 has_idle_argument: listed.keys().take(MAX_NAMES).any(|name| !taken.has(name)),
                 taken,
             },
-            None => Self {
-                arguments: taken.first_names().filter(|name| !RESERVED.contains(name)).collect(),
-                taken,
-                ..Self::default()
-            },
+            None => {
+                let of_steps = common.given.get_or_init(|| given(subject));
+                let given = subject.actions().get(at).and_then(|used| of_steps.get(used.name()));
+                let named = taken.first_names().chain(given.into_iter().flatten().map(String::as_str));
+                let arguments = named.filter(|name| !RESERVED.contains(name)).collect();
+                Self { arguments, taken, ..Self::default() }
+            }
         }
     }
 }
@@ -117,7 +122,7 @@ impl<'s, 'a> TextScope<'s, 'a> {
     /// The scope of a text.
     pub fn of(subject: &'s Subject<'a>, common: &'s ScopeNames, sent: &'s SentText<'a>) -> Self {
         let mut of_texts = common.of_texts.borrow_mut();
-        let names = of_texts.entry(sent.action).or_insert_with(|| Rc::new(TextNames::of(subject, sent.action)));
+        let names = of_texts.entry(sent.action).or_insert_with(|| Rc::new(TextNames::of(subject, sent.action, common)));
         Self { subject, sent, common, names: Rc::clone(names), own: OnceCell::new() }
     }
 
@@ -182,6 +187,16 @@ impl<'s, 'a> TextScope<'s, 'a> {
     fn own(&self) -> &TakenPaths {
         self.own.get_or_init(|| TakenPaths::of(std::slice::from_ref(self.sent)))
     }
+}
+
+/// The names that steps give their actions.
+fn given(subject: &Subject<'_>) -> HashMap<String, BTreeSet<String>> {
+    let mut given: HashMap<String, BTreeSet<String>> = HashMap::new();
+    for step in steps(subject).iter().filter(|step| !step.is_named()) {
+        let names = given.entry(step.kind.to_owned()).or_default();
+        names.extend(step.properties.keys().take(MAX_NAMES).cloned());
+    }
+    given
 }
 
 /// The names of the run's input that the document knows.

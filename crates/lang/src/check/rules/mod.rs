@@ -78,6 +78,7 @@ mod plain_variable;
 mod private_host;
 mod program_not_allowed;
 mod prompt_without;
+mod query_input;
 mod quoted_placeholder;
 mod refused_write;
 mod repeated_model;

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::query_input;
 use crate::check::steps::{WrittenStep, steps};
-use crate::check::{Rule, Subject};
+use crate::check::{Rule, SentText, Subject};
 use crate::compile::steps::{DeclaredText, JsonTypes, KnownValue, named_document};
 use crate::compile::tool::StepInput;
 use crate::diagnostic::{Diagnostic, Severity, codes};
@@ -32,6 +33,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for step in steps(subject) {
         if let Some((input, called)) = input_of(subject, &step) {
             names(subject, &step, input, &called, found);
+            if let Some(used) = subject.action(step.kind) {
+                query_input::check(&RULE, subject, &step, used, found);
+            }
             for (name, value) in step.properties {
                 left_out(subject, &step, input, name, found);
                 if let Some(part) = input.schema.source().get("properties").and_then(|properties| properties.get(name))
@@ -90,9 +94,11 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, calle
         let cursor = subject.at(&step.property(name)).key();
         let refused = input.schema.is_closed();
         if near.is_none() && !refused && (input.sends_all || lists_none || input.schema.is_open()) {
-            if name == "requires_approval" {
-                let message = format!("`{name}` is sent to {called} as an input here, and nobody is asked");
-                let fault = cursor.report(&RULE, message).help(APPROVAL_OF_STEP);
+            let is_meant = step.properties.get(name).is_some_and(|value| is_meant_for_step(name, value));
+            if let Some(help) = field_of_step(name).filter(|_| is_meant) {
+                let without = if name == "requires_approval" { "nobody is asked" } else { "the step does not heed it" };
+                let message = format!("`{name}` is sent to {called} as an input here, and {without}");
+                let fault = cursor.report(&RULE, message).help(help);
                 found.push(Diagnostic { severity: Severity::Warning, ..fault });
             }
             continue;
@@ -105,6 +111,7 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, calle
         let severity = if certain { Severity::Error } else { Severity::Warning };
         let fault = Diagnostic { severity, ..cursor.report(&RULE, message) };
         found.push(match near {
+            None if let Some(other) = named_otherwise(subject, step, name) => fault.help(other),
             Some(near) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
             None if let Some(help) = field_of_step(name) => fault.help(help),
             None if known.is_empty() => fault.help("it takes no input: leave `properties` empty"),
@@ -119,6 +126,30 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, calle
         };
         let help = format!("give each a value: {{\"{first}\": \"@input.{first}\"}}, or one that is written out");
         found.push(cursor.report(&RULE, message).help(help));
+    }
+}
+
+/// How a text of the action takes an input that it names in the syntax of something else.
+fn named_otherwise(subject: &Subject<'_>, step: &WrittenStep<'_>, name: &str) -> Option<String> {
+    let used = subject.action(step.kind)?;
+    let at = subject.actions().iter().position(|other| std::ptr::eq(other, used))?;
+    let names = |sent: &&SentText<'_>| {
+        let is_path = sent.text.strip_prefix('@').is_some_and(|path| path.trim_end_matches('?') == name);
+        is_path || sent.placeholders().iter().any(|placeholder| placeholder.name == name)
+    };
+    let sent = subject.texts_of_action(at).iter().find(names)?;
+    Some(format!("{} takes no value from it: write `{{{{{name}}}}}` there", quoted(sent.text)))
+}
+
+/// Whether an input that nothing names is a field of the step by its name and its value: an action may be called to filter.
+fn is_meant_for_step(name: &str, value: &Value) -> bool {
+    let has = |names: &[&str]| names.iter().any(|name| value.get(name).is_some());
+    match name {
+        "requires_approval" | "outputKey" | "timeout_ms" => true,
+        "filter" => has(&["condition"]),
+        "onFalse" => has(&["type"]),
+        "retry" => has(&["attempts", "base_ms", "max_ms"]),
+        _ => false,
     }
 }
 
@@ -229,9 +260,12 @@ pub(super) fn of_value(subject: &Subject<'_>, rule: &Rule, given: &GivenValue<'_
             None => return,
         },
         (Some(_), None) => (JsonTypes::TEXT, "a template gives a text".to_owned()),
-        (None, _) => return,
+        (None, _) => {
+            let types = JsonTypes::of(given.value);
+            (types, format!("{} is written here", types.called()))
+        }
     };
-    if given_types.meets(wanted.types) || may_be_read(given, known) {
+    if given_types.meets(wanted.types) || (given.value.is_string() && may_be_read(given, known)) {
         return;
     }
     let message = format!("`{name}` of {called} is {}, and {what}", wanted.types.called());
