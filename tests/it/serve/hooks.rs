@@ -178,7 +178,8 @@ fn without_the_right_signature_nothing_is_said_or_started() {
     assert_eq!((missing.status, missing.code().as_str()), (422, "delivery_does_not_fit"), "{missing:?}");
     assert!(missing.json()["detail"].as_str().expect("a sentence").contains("`body` has no `id`"), "{missing:?}");
     let wrong = orders("b-3", r#"{"id": 7}"#);
-    assert_eq!((wrong.status, wrong.json()["diagnostics"][0]["path"].clone()), (422, json!("/order")), "{wrong:?}");
+    assert_eq!((wrong.status, wrong.code().as_str()), (422, "delivery_does_not_fit"), "{wrong:?}");
+    assert!(wrong.json()["detail"].as_str().expect("a sentence").contains("`order` must be a string"), "{wrong:?}");
     let unordered = orders("b-4", r#"{"id": "o-9", "amount": "much"}"#);
     assert_eq!(unordered.status, 422, "{unordered:?}");
     let stale = signed_at(&server, "/hooks/paid", 1_533_204_620, JSON, r#"{"id": "evt_1"}"#);

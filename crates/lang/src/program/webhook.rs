@@ -144,7 +144,21 @@ impl FlowWebhook {
             {
                 input = read;
             }
+            // A file of the input is read when the run starts.
+            let fault = schema.faults(&input).into_iter().next().filter(|_| !takes_files(schema.source()));
+            if let Some(fault) = fault {
+                return Err(format!("the input does not fit: {}", fault.message));
+            }
         }
         Ok(DeliveryOutcome::Starts(input))
+    }
+}
+
+/// Whether a schema declares a file. A document is never deeper than its reader allows: the recursion ends.
+fn takes_files(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(name, value)| name == "contentMediaType" || takes_files(value)),
+        Value::Array(entries) => entries.iter().any(takes_files),
+        _ => false,
     }
 }

@@ -130,7 +130,13 @@ fn delivered(
     let delivery = Delivery::of_scenario(delivery, &scenario.now);
     match program.as_flow().and_then(|flow| flow.outcome_of(&delivery)) {
         None => report("the document has no webhook".to_owned(), "give `input`, or the document a `trigger.webhook`"),
-        Some(Err(why)) => report(format!("the delivery would be refused: {why}"), "the webhook says what it reads"),
+        Some(Err(why)) => {
+            let help = match why.starts_with("the input does not fit") {
+                true => "the document says under `input` what it takes",
+                false => "the webhook says what it reads",
+            };
+            report(format!("the delivery would be refused: {why}"), help)
+        }
         Some(Ok(DeliveryOutcome::Skipped)) if !scenario.expect.skipped => {
             let message = "the delivery starts no run: `when` of the webhook does not hold".to_owned();
             report(message, "if that is what the scenario shows, expect it: \"expect\": {\"skipped\": true}");
