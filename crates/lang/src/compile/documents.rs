@@ -69,6 +69,10 @@ pub(super) fn faults(main: &Document, project: &Project, outside: &OutsideFiles)
         let (Some(file), Some(Err(why))) = (project.documents.get(&name), outside.documents.get(&name)) else {
             continue;
         };
+        // An entry without a path is reported as such.
+        if file.path().is_empty() {
+            continue;
+        }
         let message = format!("the document `{name}`, {}, can't be read: {why}", file.path());
         let fault = Diagnostic::error(codes::BAD_PROJECT_DOCUMENT, message, at.as_str(), main.tree.place(&at));
         faults.push(fault.help("the project file names it in `documents`; paths start in its folder"));

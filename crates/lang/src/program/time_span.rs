@@ -90,7 +90,10 @@ impl TimeSpan {
         let (number, unit) = plain.split_at_checked(digits)?;
         let unit = unit.trim().to_owned();
         let letter = SPELLINGS.iter().find(|(spelling, _)| spelling.eq_ignore_ascii_case(&unit))?.1;
-        // `P1M` is a month, and `PT1M` a minute.
+        // `P1M` is a month, and `PT1M` a minute; `1M` alone may be either.
+        if unit == "M" && !text.trim().starts_with("PT") {
+            return None;
+        }
         if text.trim().starts_with('P') && !text.trim().starts_with("PT") && letter != "d" {
             return None;
         }

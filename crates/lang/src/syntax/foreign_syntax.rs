@@ -17,8 +17,10 @@ const fn field(name: &'static str, product: &'static str, here: &'static str) ->
 const SCHEMA: &str = "the schema of the input is `parameters` of the action";
 const HEADER: &str = "a credential is a header of the action: \"Authorization\": \"Bearer orgconfig:my_key\"";
 const IN_ORDER: &str = "steps run in the order of their list: take it out";
-const ON_FAILURE: &str = "a step that fails ends the run; in a loop of mode `foreach` it ends its item, and \
+const ON_FAILURE: &str = "a step that fails ends the run, after the steps of `on_failure` in the `definition`; in a loop of mode \
+                          `foreach` it ends its item, after those of `on_failure` in the `properties` of the loop, and \
                           \"failure_strategy\": \"continue_on_error\" lets the others go on";
+const SEPARATOR: &str = "a CSV file has commas between its values: save it so";
 const IN_INPUT: &str =
     "what differs between runs is declared in `input`, and what does not is written where it is used";
 const IN_MILLISECONDS: &str = "it is `timeout_ms`, in milliseconds: 300000 are five minutes";
@@ -140,6 +142,8 @@ const FIELDS: &[ForeignField] = &[
     field("OutputPath", "Step Functions", OUTPUT),
     field("ResultSelector", "Step Functions", OUTPUT),
     field("on_error", "other products", ON_FAILURE),
+    field("separator", "other products", SEPARATOR),
+    field("delimiter", "other products", SEPARATOR),
     field("state", "LangGraph", IN_INPUT),
     field("backstory", "CrewAI", "it is a part of `system_prompt`"),
     field("goal", "CrewAI", "it is `objective`"),

@@ -154,6 +154,13 @@ const WORDS: &[OtherWord] = &[
     of("replies", "script"),
     of("confirm", "requires_approval"),
     of("requires_confirmation", "requires_approval"),
+    of("reject", "deny"),
+    of("decline", "deny"),
+    of("refuse", "deny"),
+    of("mocks", "tools"),
+    of("stubs", "tools"),
+    of("args", "input"),
+    of("arguments", "input"),
 ];
 
 /// The words for the prices of a model.

@@ -194,6 +194,20 @@ impl<'a> Declare<'a> {
         Some(fault.help(help).suggest(quoted(name)))
     }
 
+    /// That a choice has its cases elsewhere, or none.
+    fn is_choice_without_cases(&self, kind: &str, at: &str) -> Option<Diagnostic> {
+        let step = at.strip_suffix("/type").filter(|_| kind == CHOOSE)?;
+        let has = |name: &str| self.main.tree.at(&format!("{step}/{name}")).is_some();
+        let message = match has("properties/cases") || has("properties/otherwise") {
+            true => "a step of type `choose` has `cases` and `otherwise` beside its `type`, and no `properties`",
+            false => "a step of type `choose` needs `cases`",
+        };
+        let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
+        let help = "a choice between lists of steps is {\"type\": \"choose\", \"cases\": [{\"when\": {\"equal\": \
+                    [\"@input.kind\", \"refund\"]}, \"steps\": [...]}], \"otherwise\": [...]}";
+        Some(fault.help(help))
+    }
+
     /// That a step names what is there and no step: a loop, a workflow, or a kind of actions.
     fn is_no_step(&self, name: &str, at: &str) -> Option<Diagnostic> {
         let fault = |message: String| Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
@@ -228,6 +242,9 @@ impl<'a> Declare<'a> {
             return;
         }
         if let Some(fault) = self.is_declared_as_tool(name, at) {
+            return self.faults.push(fault);
+        }
+        if let Some(fault) = self.is_choice_without_cases(name, at) {
             return self.faults.push(fault);
         }
         if let Some(fault) = self.is_no_step(name, at) {

@@ -74,6 +74,11 @@ impl Walker<'_> {
             "and" | "or" if takes("array") => return self.meant_parts(node),
             "hasKey" => return self.meant_key(node),
             _ if takes("array") && form.count == (Some(2), Some(2)) => return self.meant_operands(node),
+            "input" if self.pointer.ends_with("/trigger/webhook/input") => {
+                let help = "it has the names of the workflow's `input`, each with a part of the delivery: {\"order\": \
+                            \"@body.order.id\"}";
+                return meant(help, None);
+            }
             "parameters" | "input" | "answer_schema" | "schema" if takes("object") => return self.meant_schema(node),
             "approvers" if node.items().is_some() => {
                 return meant("it is how many different people must approve the call, and not who", None);
@@ -157,7 +162,8 @@ impl Walker<'_> {
         };
         let found = self.as_condition(node).filter(|_| node.members().is_none());
         if let Some(condition) = found.map(in_filter) {
-            return meant(format!("a condition is an object: {condition}"), Some(condition));
+            let shown: Vec<&str> = condition.split_whitespace().collect();
+            return meant(format!("a condition is an object: {}", shown.join(" ")), Some(condition));
         }
         let is_whole = is_filter || self.pointer.ends_with("/filter/condition");
         match &node.kind {

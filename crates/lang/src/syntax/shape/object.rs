@@ -229,6 +229,26 @@ impl<'a> Walker<'a> {
         let is_workflow = is_workflow(form, &self.pointer);
         match name {
             "requires_approval" | "approval" if is_step(form) => Some(foreign_syntax::APPROVAL_OF_STEP.to_owned()),
+            "on_failure" if is_step(form) => foreign_syntax::help_for("catch")
+                .map(|help| help.replace("`catch` is a field of other products; here ", "")),
+            _ if form.fields.has("question") && form.fields.has("fields") && form.fields.has("show") => of_form(name),
+            _ if form.fields.has("choices") && form.fields.has("help") => of_form_field(name),
+            "outputKey" | "output_key" if form.fields.has("objective") && form.fields.has("result_key") => {
+                Some("the key of what the loop answers is its `result_key`".to_owned())
+            }
+            "prompt" if form.fields.has("objective") && self.tree.at(&format!("{}/objective", self.pointer)).is_some() => Some(
+                "what the model is asked is the `objective`; `system_prompt` takes the place of the text that loopctl writes, as a \
+                 whole"
+                    .to_owned(),
+            ),
+            "temperature" if form.fields.has("provider") && form.fields.has("api_key") => Some(
+                "a loop of mode `react` has its `temperature` among its `properties`, and an action of kind `llm` beside its \
+                 `template`"
+                    .to_owned(),
+            ),
+            "max" | "max_runs" | "max_concurrent" if form.fields.has("when_full") => {
+                Some("how many runs are under way at a time is `limit`".to_owned())
+            }
             _ if form.fields.has("request_payload") || is_step(form) => of_approval(form, name),
             _ if is_type_of_workflow(form, &self.pointer, name) => {
                 Some(format!("a workflow has no `{name}`, its `definition` makes it one: leave it out"))
@@ -236,23 +256,11 @@ impl<'a> Walker<'a> {
             "input" | "name" | "description" if self.pointer == "/definition" && form.fields.has("on_failure") => {
                 Some(format!("`{name}` belongs at the top of the document, beside `definition`"))
             }
-            "title" | "comment" | "text" | "message" if form.fields.has("question") && form.fields.has("fields") => {
-                Some("a form says what it asks for in its `question`".to_owned())
-            }
             "on" | "day" | "days" | "weekday" | "weekdays" | "cron" if self.pointer == "/definition/schedule" => Some(
                 "a schedule has an interval, and `at`: `\"every\": \"1d\"` is each day, `\"7d\"` each Monday. For other days, let the \
                  first step ask in its `filter`, or start the runs with `loopctl run` from a scheduler"
                     .to_owned(),
             ),
-            "pattern" | "regex" | "format" | "minLength" | "maxLength" | "min_length" | "max_length"
-                if form.fields.has("choices") && form.fields.has("help") =>
-            {
-                Some(
-                    "a text of a form has no pattern and no other bound than that of its type: ask for it again in a form with a \
-                     `filter`"
-                        .to_owned(),
-                )
-            }
             "steps" | "nodes" | "tasks" | "jobs" if is_workflow => {
                 Some("the steps of a workflow are the list `actions` in its `definition`".to_owned())
             }
@@ -292,6 +300,9 @@ impl<'a> Walker<'a> {
             let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
             let words = field.and_then(|field| words(resolve(self.known.schema, field))).unwrap_or_default();
             self.report(match (words.as_slice(), about) {
+                _ if name == "when" && schema.pointer("/properties/steps").is_some() => fault.help(
+                    "each case has its condition as `when`; the steps that run where none holds are `otherwise`, beside `cases`",
+                ),
                 ([word], _) => fault.help(format!("add `\"{name}\": \"{word}\"`")),
                 (_, Some(about)) => fault.help(format!("`{name}`: {about}")),
                 _ => fault,
@@ -309,6 +320,33 @@ impl<'a> Walker<'a> {
             .flat_map(|branch| field_names(branch))
             .any(|inner| self.misplaced.iter().any(|misplaced| misplaced == inner))
     }
+}
+
+/// What is written for a field that a form has under another name.
+fn of_form(name: &str) -> Option<String> {
+    let help = match name {
+        "title" | "comment" | "text" | "message" => "a form says what it asks for in its `question`",
+        "request_payload" | "payload" | "context" | "data" => "what a human sees beside the question is `show`",
+        "expires_after_ms" | "expires_in" | "timeout" | "timeout_ms" | "timeout_seconds" | "ttl" | "ttl_ms" => {
+            "how long a form is open is `ttl_seconds`, in seconds"
+        }
+        _ => return None,
+    };
+    Some(help.to_owned())
+}
+
+/// The same for a field of a form.
+fn of_form_field(name: &str) -> Option<String> {
+    let help = match name {
+        "title" | "caption" => "what a human reads beside the field is its `label`",
+        "description" | "placeholder" => "a sentence about the field is its `help`",
+        "pattern" | "regex" | "format" | "minLength" | "maxLength" | "min_length" | "max_length" => {
+            "a text of a form has no pattern and no other bound than that of its type: ask for it again in a form with a \
+             `filter`"
+        }
+        _ => return None,
+    };
+    Some(help.to_owned())
 }
 
 /// What is written for a field that an approval has elsewhere. `form` is that of the step, or of its properties.

@@ -64,6 +64,9 @@ impl Walker<'_> {
             NodeKind::String(text) if self.meant_without_quotes(types, text) => {
                 fault.help("take the quotes away").suggest(&**text)
             }
+            NodeKind::Bool(true) if self.pointer.ends_with("/require_tool_before_answer") => {
+                fault.help("name the tool that must have been called, or a list of tools: \"lookup\"")
+            }
             NodeKind::Number(_) | NodeKind::Bool(_) if takes("string") && !takes("object") => {
                 fault.help("put it into quotes").suggest(quoted(raw))
             }
@@ -149,7 +152,10 @@ impl Walker<'_> {
         let message = format!("{} must be {}; {} was given", self.label(), listed(&quoted_words), self.given(node));
         let code = if text.is_some() { codes::WRONG_WORD } else { codes::WRONG_TYPE };
         let fault = Diagnostic::error(code, message, self.pointer.as_str(), self.place(node.span));
-        let near = text.and_then(|text| Some((text, self.nearest.of(text, words.iter().copied())?)));
+        // What a word means elsewhere is surer than how it is written.
+        let is_meant = text.and_then(|text| foreign_words::meant(text, words)).is_some();
+        let near =
+            text.filter(|_| !is_meant).and_then(|text| Some((text, self.nearest.of(text, words.iter().copied())?)));
         self.report(match near {
             Some((text, near)) => {
                 let fault = fault.help(format!("the nearest is `{near}`"));
@@ -165,6 +171,9 @@ impl Walker<'_> {
                         Some((ours, help)) => {
                             let help = help.map_or_else(|| format!("it is called `{ours}` here"), str::to_owned);
                             fault.help(help).suggest(quoted(ours))
+                        }
+                        None if words == ["day", "month"] => {
+                            fault.help("a limit counts the days or the months of the calendar")
                         }
                         None => fault,
                     },
