@@ -33,12 +33,19 @@ pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), S
     match read.and_then(|folder| checked(app, folder)) {
         Ok(served) => {
             let (digest, loops) = (served.folder.digest.clone(), served.folder.loops.len());
+            let has_other_limits = served.folder.project.limits != app.folder().project.limits;
             app.runs.replace_folder(served);
             token_notices::of_folder(&app.served());
             if let Err(fault) =
                 app.runs.journal.introduce(&digest, address.map(|address| address.to_string()).as_deref()).await
             {
                 tracing::error!(code = fault.code(), "which folder is served can't be stored: {fault}");
+            }
+            if has_other_limits && let Err(fault) = app.scheduler.limits_changed().await {
+                tracing::error!(
+                    code = fault.code(),
+                    "the runs that wait for room in a spending limit can't be looked up: {fault}"
+                );
             }
             tracing::info!(loops, folder = short(&digest), "the folder was read again");
             Ok(())

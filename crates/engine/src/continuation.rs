@@ -12,13 +12,16 @@ use super::effect::Refused;
 use super::event::{Allowance, LimitsRaised, RaisedLimits, Retried};
 use super::limit::{self, DocumentLimits};
 use super::next::Next;
-use super::outcome::{Ending, Limit, Status, Termination};
+use super::outcome::{Ending, Limit, Pause, Status, Termination};
 use super::state::{LoopState, Phase, StateHead};
 use loopctl_lang::program::{LoopProgram, Program};
 
 /// What the model reads when it was asked for its last answer, and may continue after all.
 const GO_ON: &str = "The limit of this run was raised: the last answer is not wanted yet. Go on as before; tools may \
                      be called again.";
+
+/// Why a run is not retried that is paused.
+pub(super) const WAITS_FOR_A_HUMAN: &str = "the run waits for a human, and did not fail: resume it with a decision";
 
 /// Whether a run that has ended may continue: its model could not be reached, a limit ended it that can be raised, or
 /// it was cancelled.
@@ -114,20 +117,22 @@ fn sentence(text: &str) -> &str {
 /// A run that waits for its model asks it again.
 pub(super) fn retry_paused(state: &mut LoopState, phase: Phase, retried: Retried) -> Next {
     match &phase {
-        Phase::Paused { pause, .. }
-            if matches!(pause.question.kind, Termination::ModelError | Termination::SpendingLimit) =>
-        {
+        Phase::Paused { pause, .. } if waits_for_model(pause) => {
             let error = Some(pause.question.text.clone());
             let record = ContinuationRecord { error, ..entry(state, retried.by, None) };
             state.continuations.push(record);
             state.watch.paid.end();
             Next::Wait(phase)
         }
-        Phase::Paused { .. } => {
-            Next::refuse(phase, "the run waits for a human, and did not fail: resume it with a decision")
-        }
+        Phase::Paused { .. } => Next::refuse(phase, WAITS_FOR_A_HUMAN),
         _ => Next::refuse(phase, "the run has not failed: resume it"),
     }
+}
+
+/// Whether a loop, or the run that it called, waits for its model or for room in a spending limit.
+fn waits_for_model(pause: &Pause) -> bool {
+    matches!(pause.question.kind, Termination::ModelError | Termination::SpendingLimit)
+        || pause.asks.as_ref().is_some_and(|asks| asks.waits_for_model())
 }
 
 /// Raises limits of a run that has not ended.

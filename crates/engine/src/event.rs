@@ -36,7 +36,7 @@ pub use input_list::{InputList, spell_input};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, ReachedLimit, Reply, SaidCall, Tokens};
 pub use posted::QuestionPosted;
 pub use reasoning::Reasoning;
-pub use step::{StepLeft, StepPaused, StepRetried, StepReturned};
+pub use step::{StepLeft, StepPaused, StepRetried, StepReturned, StepWaits};
 pub use tool::{
     AskedAttempt, MAY_HAVE_HAPPENED, ToolFault, ToolLeft, ToolPaused, ToolResult, ToolRetried, ToolReturned,
 };
@@ -91,6 +91,8 @@ pub enum EventKind {
     StepRetried(Box<StepRetried>),
     /// The driver stopped while a step waited for the next attempt of its model.
     StepLeft(StepLeft),
+    /// A step waits for room in a spending limit of the project.
+    StepWaits(Box<StepWaits>),
     /// The run of a step of a workflow waits for a human.
     StepPaused(Box<StepPaused>),
     /// The server of a tool asks a human before it continues with the call of a step.

@@ -147,8 +147,19 @@ pub enum Progress {
 pub struct AwaitedThing {
     /// Until when, in milliseconds since 1970: for an event, the step fails then.
     pub until_ms: i64,
-    /// The event that it waits for; none is the time itself.
-    pub event: Option<Box<EventMatch>>,
+    /// What for.
+    pub what: AwaitedKind,
+}
+
+/// What a step waits for that has a time.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AwaitedKind {
+    /// The time itself.
+    Time,
+    /// An event.
+    Event(Box<EventMatch>),
+    /// Room in a spending limit of the project, for the model that the step asks: why there is none.
+    Room(Box<str>),
 }
 
 /// Why nobody knows whether a call happened.
@@ -255,6 +266,20 @@ impl Progress {
         }
     }
 
+    /// Whether it waits for room in a spending limit of the project; its sub-run may.
+    pub(super) fn waits_for_room(&self) -> bool {
+        match self {
+            Self::Waits(awaited) => matches!(awaited.what, AwaitedKind::Room(_)),
+            Self::Asks(AskedFor::Subrun(wait)) => wait.is_open() && wait.asks.waits_for_room(),
+            _ => false,
+        }
+    }
+
+    /// Whether it waits for its model, or for room in a spending limit of the project; its sub-run may.
+    pub(super) fn waits_for_model(&self) -> bool {
+        self.waits_for_room() || self.subrun().is_some_and(|wait| wait.is_open() && wait.asks.waits_for_model())
+    }
+
     /// Whether a human must approve it, because of its tool or because it asks for that.
     pub fn is_approval(&self) -> bool {
         matches!(self, Self::Asks(AskedFor::Approval(_) | AskedFor::Consent { .. }))
@@ -305,9 +330,19 @@ impl Progress {
             Self::Uncertain(_) => Some(Termination::Uncertain),
             Self::Asks(AskedFor::Approval(_) | AskedFor::Consent { .. }) => Some(Termination::Approval),
             Self::Asks(AskedFor::Form { .. } | AskedFor::Server(_)) => Some(Termination::Human),
-            Self::Waits(AwaitedThing { event: Some(_), .. }) => Some(Termination::WaitingEvent),
-            Self::Waits(_) => Some(Termination::Waiting),
+            Self::Waits(awaited) => Some(awaited.what.kind()),
             Self::Held | Self::Requested | Self::Asks(AskedFor::Subrun(_)) | Self::Done { .. } => None,
+        }
+    }
+}
+
+impl AwaitedKind {
+    /// The kind of the pause of a run that waits for it.
+    pub(super) fn kind(&self) -> Termination {
+        match self {
+            Self::Time => Termination::Waiting,
+            Self::Event(_) => Termination::WaitingEvent,
+            Self::Room(_) => Termination::SpendingLimit,
         }
     }
 }
@@ -405,6 +440,23 @@ impl<A: Address> Operation<A> {
         self.run_id = Some(run_id.into());
         self.settled = settled;
         self.progress = Progress::Asks(AskedFor::Subrun(Box::new(SubrunWait { asks, decided: None, again: false })));
+    }
+
+    /// There is no room for its model in a spending limit of the project.
+    pub(super) fn waits_for_room(&mut self, until_ms: i64, why: &str) {
+        self.requested_at_ms = None;
+        self.progress = Progress::Waits(AwaitedThing { until_ms, what: AwaitedKind::Room(why.into()) });
+    }
+
+    /// Whether it is what waits for room in a spending limit, and not its sub-run.
+    pub(super) fn lacks_room(&self) -> bool {
+        self.progress.subrun().is_none() && self.progress.waits_for_room()
+    }
+
+    /// It is to be requested again, when it may be: nothing of it is under way.
+    pub(super) fn hold(&mut self) {
+        self.requested_at_ms = None;
+        self.progress = Progress::Held;
     }
 
     /// The server of its tool asks a human before it continues.

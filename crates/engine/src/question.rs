@@ -233,6 +233,20 @@ impl SubrunQuestion {
         self.question.run_id.as_deref().unwrap_or_default()
     }
 
+    /// Whether it waits for room in a spending limit; a step of it may, beside others.
+    pub fn waits_for_room(&self) -> bool {
+        self.until_ms.is_some() || self.has_kind(Termination::SpendingLimit)
+    }
+
+    /// Whether it waits for its model, or for room in a spending limit.
+    pub fn waits_for_model(&self) -> bool {
+        self.waits_for_room() || self.has_kind(Termination::ModelError)
+    }
+
+    fn has_kind(&self, kind: Termination) -> bool {
+        self.question.kind == kind || self.steps.iter().any(|step| step.question.kind == kind)
+    }
+
     /// Whether a call or a step that waits has this hash.
     pub fn has_hash(&self, hash: &str) -> bool {
         let in_step =

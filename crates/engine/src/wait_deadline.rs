@@ -55,6 +55,19 @@ pub fn due_times(state: &State) -> DueTimes {
     DueTimes { own, below: None }
 }
 
+/// Whether a paused run, or one that it called, waits for room in a spending limit: there may be some, or the limit was raised.
+pub fn waits_for_room(state: &State) -> bool {
+    match (state, &state.phase) {
+        (State::Flow(state), Phase::Paused { .. }) => {
+            state.progress.open().iter().any(|open| open.progress.waits_for_room())
+        }
+        (State::Loop(_), Phase::Paused { pause, .. }) => {
+            pause.until_ms.is_some() || pause.asks.as_ref().is_some_and(|asks| asks.waits_for_room())
+        }
+        _ => false,
+    }
+}
+
 /// The open steps of a workflow of which some are under way, unless it stops.
 fn steps_beside(state: &State) -> Option<Vec<&OpenStep>> {
     let state = state.as_flow().filter(|state| matches!(state.phase, Phase::Stepping))?;

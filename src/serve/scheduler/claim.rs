@@ -12,7 +12,7 @@ use crate::drive::fault::Fault;
 use crate::drive::lease_guard::{Leased, LeasedRun};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::State;
-use crate::journal::{ClaimedRun, ListedStatus, QueueQuery, QueuedRuns, RunFilter, StoreError};
+use crate::journal::{ClaimedRun, ListedStatus, QueueQuery, QueuedRuns, RunFilter, RunSummary, StoreError};
 use crate::program::Program;
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
@@ -51,17 +51,34 @@ impl Scheduler {
     }
 
     /// Claims every run that was under way when the last server ended, as far as there are slots, and has those that
-    /// wait for their model ask it now; sub-runs are resumed by their callers.
+    /// wait for their model, or for room in a spending limit, ask it now; sub-runs are resumed by their callers.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn recover_all(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.ask_again(&[Termination::ModelError, Termination::SpendingLimit]).await?;
+        self.claim().await
+    }
+
+    /// The spending limits of the project have changed: the runs that wait for room look at them now.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn limits_changed(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.ask_again(&[Termination::SpendingLimit]).await?;
+        self.look();
+        Ok(())
+    }
+
+    /// Has the runs that are paused for these reasons ask their models now.
+    async fn ask_again(&self, reasons: &[Termination]) -> Result<(), StoreError> {
         let filter = RunFilter { statuses: vec![ListedStatus::Paused], ..RunFilter::default() };
         let paused = self.runs.journal.list(filter).await?.into_iter();
-        for run in paused.filter(|run| run.termination == Some(Termination::ModelError) && !run.driven) {
+        let waits = |run: &RunSummary| run.termination.is_some_and(|reason| reasons.contains(&reason)) && !run.driven;
+        for run in paused.filter(waits) {
             self.runs.journal.retry_at(&run.run_id, clock::wall_ms()).await?;
         }
-        self.claim().await
+        Ok(())
     }
 
     /// Looks at the queue in a task of its own.

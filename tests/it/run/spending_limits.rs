@@ -144,7 +144,10 @@ fn the_items_of_a_workflow_wait_for_room_and_its_steps_say_until_when() {
     assert_eq!((paused.code, &shown["termination"]), (3, &json!("spending_limit")), "{paused:#?}");
     let text = call(&place, &["trace", "r"]).stdout;
     assert!(text.contains("The step each.2.think waits until 20") && text.contains("T00:00:00"), "{text}");
-    assert_eq!(again(&place, "resume", "r").json()["status"], "paused", "nothing has changed");
+    for command in ["resume", "retry"] {
+        let paused = again(&place, command, "r");
+        assert_eq!((paused.code, &paused.json()["status"]), (3, &json!("paused")), "nothing has changed: {paused:?}");
+    }
     place.file("clock", (noon_ms() + DAY_MS).to_string());
     let done = again(&place, "resume", "r").json();
     assert_eq!(done["status"], "completed", "{done}");
@@ -354,6 +357,47 @@ fn the_requests_of_llm_actions_count_and_fail_at_a_limit() {
     let done = call(&place, &["resume", "r", "--retry-failed", "--output", "json"]).json();
     assert_eq!(done["status"], "completed", "{done}");
     assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (600, 0));
+}
+
+#[test]
+fn a_step_that_asks_a_model_waits_for_room_as_a_loop_does() {
+    let place = Place::new();
+    judged(&place);
+    let model = json!({ "provider": "script", "script": "script.json" });
+    let limits = |tokens: u64| {
+        let limits = json!([{ "every": "day", "tokens": tokens, "on_limit": "wait" }]);
+        place.json("loopctl.json", &json!({ "models": { "m": model }, "model": "m", "limits": limits }));
+    };
+    let run = |run_id: &str| call(&place, &["run", "loop.json", "--output", "json", "--run-id", run_id]);
+    let again = |words: &[&str]| call(&place, &[words, &["--output", "json"]].concat());
+    limits(350);
+    let ran = run("r");
+    let paused = ran.json();
+    assert_eq!((ran.code, &paused["status"], &paused["termination"]), (3, &json!("paused"), &json!("spending_limit")));
+    let step = &paused["pause"]["steps"][0];
+    let question = step["question"].as_str().unwrap();
+    assert!(question.starts_with("the spending limit of 350 tokens a day for all runs is reached until 20"), "{step}");
+    assert_eq!((&step["at"], &step["kind"]), (&json!("1"), &json!("spending_limit")), "{paused:#}");
+    let text = call(&place, &["trace", "r"]).stdout;
+    assert!(text.contains("The step 1 waits until 20") && text.contains("350 tokens a day"), "{text}");
+    // Nothing has changed.
+    for words in [&["resume", "r"][..], &["retry", "r"], &["resume", "r", "--at", "1", "--retry"]] {
+        let ran = again(words);
+        assert_eq!((ran.code, &ran.json()["termination"]), (3, &json!("spending_limit")), "{words:?}: {ran:?}");
+    }
+    assert_eq!(accounts(&place)[0].1, 300, "no further request was made");
+    limits(5_000);
+    let done = again(&["retry", "r"]).json();
+    assert_eq!(done["status"], "completed", "{done:#}");
+    assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (600, 0));
+    // By the time alone.
+    limits(950);
+    assert_eq!(run("later").json()["termination"], "spending_limit");
+    place.file("clock", (noon_ms() + DAY_MS).to_string());
+    assert_eq!(again(&["resume", "later"]).json()["status"], "completed");
+    assert_eq!((accounts(&place)[0].1, accounts(&place)[0].2), (300, 0), "of the next day");
+    let report = call(&place, &["stats", "--output", "json"]).json();
+    assert_eq!(report["total"]["human_waits"], 0, "no human was waited for: {report:#}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::common::complete;
 use crate::common::server::{Answer, Gate, Server};
 use crate::serve::client::{Serving, place, scripted};
+use crate::serve::reloads::{hangup, until};
 
 const DAY_MS: u128 = 24 * 3_600_000;
 
@@ -64,6 +65,55 @@ fn a_run_that_waits_for_room_takes_no_slot_and_continues_when_the_day_is_over() 
             crate::common::wait_poll_interval();
         }
     }
+}
+
+#[test]
+fn steps_that_wait_for_room_take_no_slot_and_look_again_when_the_limit_is_raised() {
+    let said = json!({ "text": "Yes.", "usage": { "input": 290, "output": 10 } });
+    let place = place(json!({ "max_tokens": 100 }), &[]);
+    let judge = json!({ "action_name": "judge", "kind": "llm", "description": "Judges.", "template": "Is it covered?",
+        "parameters": { "type": "object" }, "max_tokens": 100 });
+    place.json("actions/all.json", &json!([judge]));
+    let step = json!({ "type": "judge", "properties": {} });
+    place.json("workflows/w.json", &json!({ "name": "w", "definition": { "actions": [step] } }));
+    let limited = |tokens: u64| {
+        let limit = json!({ "loop": "w", "every": "month", "tokens": tokens, "on_limit": "wait" });
+        scripted(&place, std::slice::from_ref(&said), json!({ "limits": [limit] }));
+    };
+    limited(350);
+    let server = Serving::start(&place, &["--max-concurrent-runs", "1"]);
+    let run = || {
+        let started = server.execute("?async=true", json!({ "loop": "w" })).json();
+        let id = started["agent_run_id"].as_str().unwrap().to_owned();
+        (server.settled(&id), id)
+    };
+    let (first, _) = run();
+    assert_eq!(first["status"], "completed", "{first:#}");
+    let waiting = [run(), run()].map(|(run, id)| {
+        assert_eq!((&run["status"], &run["result"]["termination"]), (&json!("paused"), &json!("spending_limit")));
+        id
+    });
+    let bulk = json!({ "action": "retry", "loop": "w" });
+    let dry = server.post("/agents/bulk", &crate::common::with(bulk.clone(), json!({ "dry_run": true }))).json();
+    let done = server.post("/agents/bulk", &bulk).json();
+    assert_eq!(dry["done"].as_array().map(Vec::len), Some(2), "{dry:#}");
+    assert_eq!((&done["done"], &done["failed"]), (&dry["done"], &json!([])), "{done:#}");
+    for id in &waiting {
+        assert_eq!(server.settled(id)["status"], "paused", "there is no room");
+    }
+    limited(9_000);
+    let limits = server.get("/usage?journals=0").json()["limits"][0]["most_tokens"].clone();
+    assert_eq!(limits, 350);
+    hangup(&server);
+    for id in &waiting {
+        while server.get(&format!("/agents/{id}/status")).json()["status"] != "completed" {
+            crate::common::wait_poll_interval();
+        }
+    }
+    // Before the next request too.
+    limited(99_000);
+    hangup(&server);
+    until(|| server.get("/usage?journals=0").json()["limits"][0]["most_tokens"] == 99_000);
 }
 
 #[test]

@@ -83,6 +83,24 @@ pub struct StepLeft {
     pub cost_usd: Option<f64>,
 }
 
+/// A spending limit of the project leaves no room for the model that a step asks: nothing of the step is under way, and its call
+/// is made when there may be room.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepWaits {
+    /// The address of the step.
+    pub at: String,
+    /// Which limit leaves no room.
+    pub why: String,
+    /// Until when, in milliseconds since 1970.
+    pub until_ms: i64,
+    /// Tokens of the attempts that failed before, and that nothing else counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// What they cost in US dollars, when the model's price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
 /// The run of a step waits for a human.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepPaused {

@@ -8,7 +8,7 @@ use super::wait;
 use crate::address::StepAddress;
 use crate::decision::decision_record::DecisionRecord;
 use crate::effect::{Effect, Effects, Refused};
-use crate::operation::{Address as _, AskedFor, AwaitedThing, OpenStep, Progress};
+use crate::operation::{Address as _, AskedFor, AwaitedKind, AwaitedThing, OpenStep, Progress};
 use crate::question::SubrunQuestion;
 use crate::state::{FlowState, Phase};
 use loopctl_lang::language::approval::OnExpiry;
@@ -46,12 +46,15 @@ pub(super) fn expired(program: &FlowProgram, state: &mut FlowState) -> Result<Ef
         for at in &due {
             at_step(advance, progress, StepTarget::at(at), &mut |advance, list, step, frame| {
                 let Current::Open(open) = &mut frame.current else { return };
-                if let Progress::Waits(AwaitedThing { event, .. }) = &open.progress {
-                    if let Some(awaited) = event {
+                if let Progress::Waits(AwaitedThing { what, .. }) = &open.progress {
+                    if let AwaitedKind::Event(awaited) = what {
                         let message = format!("the event `{}` did not come in time", awaited.event);
                         let fault = StepFault::new("event_expired", message, open.address.as_str());
                         let end = StepEnd::of(open, Err(fault));
                         return advance.ended(list, step, frame, end);
+                    }
+                    if let AwaitedKind::Room(_) = what {
+                        return open.hold();
                     }
                     let end = StepEnd::of(open, Ok(wait::output(&open.input, false).into()));
                     advance.ended(list, step, frame, end);

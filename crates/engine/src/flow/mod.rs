@@ -138,6 +138,7 @@ fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) ->
         }
         (_, EventKind::Resumed) => Ok(resume::resumed(program, state)),
         (_, EventKind::Retried(retried)) if retried.anew => Ok(redrive::anew(program, state, retried)),
+        (Phase::Paused { .. }, EventKind::Retried(retried)) => redrive::retried_paused(program, state, retried),
         (Phase::Paused { .. } | Phase::Stepping, EventKind::Human(decided)) => {
             decide::decided(program, state, &decided)
         }
@@ -155,6 +156,7 @@ fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) ->
             resume::step_left(state, &at);
             Ok(Effects::new())
         }
+        (_, EventKind::StepWaits(waits)) => outcome::waits(program, state, *waits),
         (_, EventKind::StepPaused(paused)) => outcome::paused(program, state, *paused),
         (_, EventKind::StepAsks(asked)) => outcome::asks(program, state, *asked),
         (_, EventKind::Retried(_)) => refused("the run has not failed: resume it"),
@@ -412,7 +414,10 @@ fn pause(state: &mut FlowState) {
             Question { context, ..only.question.clone() }
         }
         several => {
-            let kind = several.first().map_or(Termination::Human, |step| step.question.kind);
+            let kinds = || several.iter().map(|step| step.question.kind);
+            // What lacks room in a spending limit is asked again when that is raised.
+            let lacks_room = kinds().find(|kind| *kind == Termination::SpendingLimit);
+            let kind = lacks_room.or(kinds().next()).unwrap_or(Termination::Human);
             let until = several.iter().filter(|_| kind.is_wait()).filter_map(|step| step.expires_at_ms).min();
             let until = until.map(|at_ms| format!(", the first until {}", rfc3339(at_ms))).unwrap_or_default();
             Question::new(kind, format!("{} steps wait: {}{until}", several.len(), listed(&asked)))

@@ -12,7 +12,9 @@ use crate::address::StepAddress;
 use crate::budget;
 use crate::call_attempt::CallAttempt;
 use crate::effect::{Effect, Effects, Refused};
-use crate::event::{StepAsks, StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault, ToolResult};
+use crate::event::{
+    StepAsks, StepLeft, StepPaused, StepRetried, StepReturned, StepWaits, Tokens, ToolFault, ToolResult,
+};
 use crate::limit;
 use crate::operation::{OpenStep, Progress, SettledCost};
 use crate::outcome::Limit;
@@ -130,6 +132,20 @@ pub(super) fn retried(program: &FlowProgram, state: &mut FlowState, retried: Ste
         let change = StepChange::Retried { at: at.to_string(), kind, number: attempt, attempt: Box::new(failed) };
         advance.changes.push(change);
         advance.effects.push(Effect::RunStep(at.clone()));
+    }))
+}
+
+/// There is no room for the model that a step asks in a spending limit of the project.
+pub(super) fn waits(program: &FlowProgram, state: &mut FlowState, waits: StepWaits) -> Result<Effects, Refused> {
+    let StepWaits { at, why, until_ms, tokens, cost_usd } = waits;
+    let at = StepAddress::new(&at);
+    under_way(state, &at)?;
+    let spent = charge(program, state, SettledCost::default(), tokens, cost_usd);
+    Ok(advanced(program, state, |advance, progress| {
+        at_step(advance, progress, StepTarget::spent(&at, spent), &mut |_, _, _, frame| {
+            let Current::Open(open) = &mut frame.current else { return };
+            open.waits_for_room(until_ms, &why);
+        });
     }))
 }
 

@@ -5,6 +5,7 @@ use super::progress::{Current, FlowProgress, ItemStatus, ItemsState, StepFrame};
 use super::record::{StepRecord, StepStatus};
 use super::resume;
 use crate::continuation;
+use crate::continuation_record::ContinuationRecord;
 use crate::effect::{Effects, Refused};
 use crate::event::{LimitsRaised, Retried};
 use crate::outcome::{Ending, Status, Termination};
@@ -49,6 +50,27 @@ pub(super) fn retried(program: &FlowProgram, state: &mut FlowState, retried: Ret
             revive(&mut progress.root);
         }
     }))
+}
+
+/// A human has a run that waits for a model, or for room in a spending limit, ask it again.
+///
+/// # Errors
+/// When no step of it does; the state is untouched then.
+pub(super) fn retried_paused(
+    program: &FlowProgram,
+    state: &mut FlowState,
+    retried: Retried,
+) -> Result<Effects, Refused> {
+    if !state.progress.open().iter().any(|open| open.progress.waits_for_model()) {
+        return Err(Refused::new(continuation::WAITS_FOR_A_HUMAN));
+    }
+    let error = match &state.phase {
+        Phase::Paused { pause, .. } => Some(pause.question.text.clone()),
+        _ => None,
+    };
+    let record = ContinuationRecord { error, ..continuation::entry(state, retried.by, None) };
+    state.continuations.push(record);
+    Ok(resume::models_asked(program, state))
 }
 
 /// A human has the run continue with a document by which it has not ended: nothing that is under way by it was requested.

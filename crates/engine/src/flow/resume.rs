@@ -23,7 +23,10 @@ pub(super) fn resumed(program: &FlowProgram, state: &mut FlowState) -> Effects {
         let now_ms = advance.now.wall_ms;
         let (mut requested, mut failed) = (Vec::new(), Vec::new());
         progress.each_open(&mut |open| {
-            if is_paused {
+            if open.lacks_room() {
+                // There may be some, or the limit was raised.
+                open.hold();
+            } else if is_paused {
                 // The questions of the runs below may have changed.
                 if open.ask_again() {
                     requested.push(open.address.clone());
@@ -47,11 +50,25 @@ pub(super) fn resumed(program: &FlowProgram, state: &mut FlowState) -> Effects {
     })
 }
 
+/// A human has a run that waits ask the models again that it waits for, alone: what waits for a human beside them stays.
+pub(super) fn models_asked(program: &FlowProgram, state: &mut FlowState) -> Effects {
+    state.interrupted = false;
+    advanced(program, state, |advance, progress| {
+        progress.each_open(&mut |open| {
+            if open.lacks_room() {
+                open.hold();
+            } else if open.progress.waits_for_model() && open.ask_again() {
+                advance.effects.push(Effect::RunStep(open.address.clone()));
+            }
+        });
+    })
+}
+
 /// Nobody drove the run since it started: the steps that its start requested were not made.
 pub(super) fn left(state: &mut FlowState) {
     state.progress.each_open(&mut |open| {
-        if open.progress == Progress::Requested {
-            hold(open);
+        if open.progress == Progress::Requested || open.lacks_room() {
+            open.hold();
         }
     });
 }
@@ -59,13 +76,8 @@ pub(super) fn left(state: &mut FlowState) {
 /// Nothing of a step is under way, although it was requested.
 pub(super) fn step_left(state: &mut FlowState, at: &StepAddress) {
     if let Some(open) = state.progress.open_at_mut(at) {
-        hold(open);
+        open.hold();
     }
-}
-
-fn hold(open: &mut OpenStep) {
-    open.progress = Progress::Held;
-    open.requested_at_ms = None;
 }
 
 /// Whether the last attempt of a step failed and the next one is not due yet: nothing of it is under way.

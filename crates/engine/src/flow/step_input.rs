@@ -11,7 +11,7 @@ use super::partial_value::unresolved_sentence;
 use super::progress::{ItemsState, StepFault};
 use super::step_start::{BeginFault, Opened};
 use crate::decision::awaited_approval::AwaitedApproval;
-use crate::operation::{AskedFor, AwaitedThing, Progress};
+use crate::operation::{AskedFor, AwaitedKind, AwaitedThing, Progress};
 use crate::prompt;
 use crate::timestamp::rfc3339;
 use loopctl_lang::program::awaited_event::{EventStep, MAX_MATCH_BYTES};
@@ -163,7 +163,7 @@ impl Advance<'_> {
         let until_ms = wait.until_ms(&written, self.now.wall_ms, &zone);
         let until_ms = until_ms.map_err(|why| BeginFault::new("bad_wait", why))?;
         let input = json!({ "until": rfc3339(until_ms) });
-        Ok(Opened::Step { input, progress: Progress::Waits(AwaitedThing { until_ms, event: None }) })
+        Ok(Opened::Step { input, progress: Progress::Waits(AwaitedThing { until_ms, what: AwaitedKind::Time }) })
     }
 
     /// Which event a step waits for, and until when.
@@ -177,7 +177,10 @@ impl Advance<'_> {
                 format!("its `match` has {bytes} bytes with its values, and at most {MAX_MATCH_BYTES} are compared");
             return Err(BeginFault::new("too_large", message));
         }
-        Ok(Opened::Step { input, progress: Progress::Waits(AwaitedThing { until_ms, event: Some(Box::new(awaited)) }) })
+        Ok(Opened::Step {
+            input,
+            progress: Progress::Waits(AwaitedThing { until_ms, what: AwaitedKind::Event(Box::new(awaited)) }),
+        })
     }
 
     fn object(&self, fields: &[(String, Field)], scope: &Scope<'_>) -> Result<Value, BeginFault> {

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::address::StepAddress;
 use crate::effect::steps_of;
 use crate::event::{
-    Decided, Decision, Event, EventKind, Moment, StepLeft, StepPaused, StepRetried, StepReturned, Tokens, ToolFault,
-    ToolResult,
+    Decided, Decision, Event, EventKind, Moment, Retried, StepLeft, StepPaused, StepRetried, StepReturned, StepWaits,
+    Tokens, ToolFault, ToolResult,
 };
 use crate::flow::progress::Current;
-use crate::outcome::Status;
+use crate::outcome::{Status, Termination};
 use crate::question::SubrunQuestion;
 use crate::state::{Phase, State};
 use crate::step::step;
@@ -435,4 +435,35 @@ fn a_step_that_waits_for_its_next_attempt_was_not_called_when_its_driver_died() 
     // It was due: nobody knows whether it was called.
     assert_eq!(steps_of(&take(&mut state, 1_002, EventKind::Resumed)), []);
     assert_eq!(state.status(), Status::Paused);
+}
+
+#[test]
+fn a_step_that_waits_for_room_is_requested_again_by_a_retry_or_when_the_time_has_come() {
+    let program = program(1, "wait", "stop_on_error");
+    let mut state = State::new(&program);
+    let take = |state: &mut State, wall_ms: i64, kind| {
+        step(&program, state, Event { at: Moment { wall_ms, active_ms: 0 }, kind })
+    };
+    let EventKind::Started(mut start) = started() else { unreachable!() };
+    start.input = json!({ "items": [] });
+    let begun = steps_of(&take(&mut state, 1, EventKind::Started(start)).unwrap());
+    let tokens = Some(Tokens { input: 10, output: 5, ..Tokens::default() });
+    let waits = || {
+        let (at, why) = (begun[0].to_string(), "no room".to_owned());
+        EventKind::StepWaits(Box::new(StepWaits { at, why, until_ms: 1_000, tokens, cost_usd: None }))
+    };
+    let retry = || EventKind::Retried(Retried::default());
+    let mut used = 0;
+    for (wall_ms, again) in [(2, EventKind::Resumed), (3, retry()), (1_001, EventKind::ApprovalExpired)] {
+        assert_eq!(steps_of(&take(&mut state, wall_ms, waits()).unwrap()), []);
+        used += 10;
+        assert_eq!((state.status(), state.counters.tokens.input), (Status::Paused, used));
+        let Phase::Paused { pause, .. } = &state.phase else { unreachable!() };
+        assert_eq!((pause.question.kind, pause.question.text.as_str()), (Termination::SpendingLimit, "no room"));
+        let early = take(&mut state.clone(), 999, EventKind::ApprovalExpired);
+        assert!(early.is_err());
+        assert_eq!(steps_of(&take(&mut state, wall_ms, again).unwrap()), begun);
+        assert_eq!(state.status(), Status::Running);
+    }
+    assert!(take(&mut state, 1_002, retry()).is_err(), "nothing waits any more");
 }

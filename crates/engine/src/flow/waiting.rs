@@ -6,7 +6,7 @@ use crate::address::{StepAddress, split_address};
 use crate::call_attempt::lost_answer;
 use crate::decision::form::FormRequest;
 use crate::event::Decided;
-use crate::operation::{Address, AskedFor, AwaitedThing, Doubt, OpenStep, Operation, Progress};
+use crate::operation::{Address, AskedFor, AwaitedKind, AwaitedThing, Doubt, OpenStep, Operation, Progress};
 use crate::outcome::Termination;
 use crate::question::WaitingCall;
 use crate::question::{Question, StepQuestion};
@@ -216,17 +216,24 @@ fn of_server<A: Address>(open: &Operation<A>, header: &RunHeader) -> Option<Step
 
 /// What a step waits for that asks no human.
 fn of_wait(awaited: &AwaitedThing, plain: StepQuestion) -> StepQuestion {
-    let AwaitedThing { until_ms, event } = awaited;
+    let AwaitedThing { until_ms, what } = awaited;
     let until = rfc3339(*until_ms);
-    let (kind, what) = match event {
-        None => (Termination::Waiting, String::new()),
-        Some(awaited) => (Termination::WaitingEvent, format!(" for the event `{}`,", awaited.event)),
+    let text = match what {
+        AwaitedKind::Time => format!("The step `{}` waits until {until}", plain.at),
+        AwaitedKind::Event(awaited) => {
+            format!("The step `{}` waits for the event `{}`, until {until}", plain.at, awaited.event)
+        }
+        AwaitedKind::Room(why) => why.to_string(),
+    };
+    let awaits = match what {
+        AwaitedKind::Event(awaited) => Some(awaited.clone()),
+        AwaitedKind::Time | AwaitedKind::Room(_) => None,
     };
     StepQuestion {
-        question: Question::new(kind, format!("The step `{}` waits{what} until {until}", plain.at)),
+        question: Question::new(what.kind(), text),
         action_input: None,
         expires_at_ms: Some(*until_ms),
-        awaits: event.clone(),
+        awaits,
         ..plain
     }
 }

@@ -75,6 +75,10 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
                 let matches = Value::Object(awaited.matches.clone()).to_string();
                 let _ = writeln!(shown, "  {}", look.paint(Tone::Dim, &escape::line(&matches)));
             }
+            if question.question.kind == Termination::SpendingLimit {
+                let why = look.paint(Tone::Dim, &escape::line(&question.question.text));
+                let _ = writeln!(shown, "  {why}");
+            }
             continue;
         }
         let says = match question.question.kind {

@@ -30,11 +30,11 @@ use loopctl_engine::dialect;
 use loopctl_engine::event::{Decided, Event, EventKind, Moment, Retried};
 use loopctl_engine::flow::has_handled_failure;
 use loopctl_engine::open_posts::next_post_ms;
-use loopctl_engine::outcome::{Pause, Status, Termination};
+use loopctl_engine::outcome::{Status, Termination};
 use loopctl_engine::reply::window;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
-use loopctl_engine::wait_deadline::{due_at_ms, due_times};
+use loopctl_engine::wait_deadline::{due_at_ms, due_times, waits_for_room};
 use loopctl_lang::language::Project;
 use loopctl_lang::program::Program;
 
@@ -312,7 +312,7 @@ impl Engine {
             (Phase::Ended(_), _) if resume.reopens() => resume.decided.clone().map(EventKind::Human),
             (Phase::Ended(_), None) => return Ok(None),
             (_, _) if resume.retried.is_some() => None,
-            (Phase::Paused { pause, .. }, None) if waits_for_room(pause) => Some(EventKind::Resumed),
+            (Phase::Paused { .. }, None) if waits_for_room(state) => Some(EventKind::Resumed),
             // Nobody decided in time; the approvals of a sub-run expire there.
             (Phase::New, None) if !state.interrupted => None,
             (Phase::Paused { .. }, None) if is_due(due_times(state).own) => Some(EventKind::ApprovalExpired),
@@ -532,11 +532,6 @@ struct HeldState {
     had_ended: bool,
     /// How many events the run has.
     events: u64,
-}
-
-/// Whether a run, or the run that it called, waits for room in a spending limit: there may be some, or the limit was raised.
-fn waits_for_room(pause: &Pause) -> bool {
-    pause.until_ms.is_some() || pause.asks.as_ref().is_some_and(|asks| asks.until_ms.is_some())
 }
 
 /// How a run is resumed.

@@ -29,8 +29,8 @@ use loopctl_engine::budget;
 use loopctl_engine::continuation;
 use loopctl_engine::effect::{Effects, steps_of};
 use loopctl_engine::event::{
-    Allowance, CallId, EventKind, StepAsks, StepLeft, StepPaused, StepRetried, StepReturned, ToolFault, ToolPaused,
-    ToolResult, ToolReturned,
+    Allowance, CallId, EventKind, StepAsks, StepLeft, StepPaused, StepRetried, StepReturned, StepWaits, ToolFault,
+    ToolPaused, ToolResult, ToolReturned,
 };
 use loopctl_engine::flow::item_budget::ItemRest;
 use loopctl_engine::notice::Listener;
@@ -406,8 +406,9 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
     }
     let attempt = failed.saturating_add(1);
     if let (Some(until_ms), ToolResult::Failed(error)) = (wait.room_at_ms(), &outcome.result) {
-        let left_ms = u64::try_from(until_ms.saturating_sub(clock::wall_ms())).unwrap_or_default();
-        return waiting_for_room(call, attempt, error.clone(), left_ms.max(1));
+        let Spent { tokens, cost_usd, .. } = outcome.spent;
+        let (at, why) = (call.at.clone(), error.detail.clone());
+        return EventKind::StepWaits(Box::new(StepWaits { at, why, until_ms, tokens, cost_usd }));
     }
     let (spent, transient) = (outcome.spent, outcome.transient);
     let (error, delay, lost) = match retry::next_attempt(tool, attempt, outcome) {
@@ -425,12 +426,6 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
     }
     let duration_ms = clock::elapsed_ms(began);
     EventKind::StepRetried(Box::new(StepRetried { at: call.at.clone(), attempt, error, duration_ms, delay_ms, lost }))
-}
-
-/// A step whose model can't be asked before there is room in a spending limit: it is made again then.
-fn waiting_for_room(call: &StepCall<'_>, attempt: u32, error: ToolFault, delay_ms: u64) -> EventKind {
-    let (at, duration_ms) = (call.at.clone(), 0);
-    EventKind::StepRetried(Box::new(StepRetried { at, attempt, error, duration_ms, delay_ms, lost: false }))
 }
 
 /// Whether a run that failed may succeed when its step runs again.

@@ -131,8 +131,8 @@ pub trait Journal: Send + Sync {
     /// Where a run is in its line: see [`NewRun::line`]. One that has ended: where it would be if it continued.
     fn line(&self, run_id: &str) -> Ticket<PlaceInLine>;
 
-    /// Has a run that waits for its model claimed from this moment on, in milliseconds since 1970. Ignored for any
-    /// other run.
+    /// Has a run that waits for its model, or for room in a spending limit, claimed from this moment on, in milliseconds since 1970.
+    /// Ignored for any other run.
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()>;
 
     /// Notes that a model of a run failed and is asked again, or that it is not any more. Ignored when the run is not under way,

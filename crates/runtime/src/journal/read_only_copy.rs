@@ -62,12 +62,14 @@ impl StatusRecord {
     }
 
     /// What lists show of a read-only copy. One that is under way elsewhere is stopped here, and so is one that waits for
-    /// its model: servers take up both otherwise. It waits for no time and no event.
+    /// its model or for room in a spending limit: servers take them up otherwise. It waits for no time and no event.
     #[must_use]
     pub fn to_read_only_copy(self) -> Self {
         let is_taken_up = match self.status {
             Status::Running | Status::Quarantined => true,
-            Status::Paused => self.termination == Some(Termination::ModelError),
+            Status::Paused => {
+                matches!(self.termination, Some(Termination::ModelError | Termination::SpendingLimit))
+            }
             Status::Completed | Status::Failed | Status::Cancelled => false,
         };
         let (status, termination) =

@@ -1,7 +1,8 @@
 //! Which model spends what an event adds to the counters of a run.
 
 use crate::drive::tool::model_of;
-use loopctl_engine::event::EventKind;
+use loopctl_engine::address::StepAddress;
+use loopctl_engine::event::{EventKind, StepLeft};
 use loopctl_engine::state::{RunHeader, State};
 use loopctl_lang::program::Program;
 
@@ -23,6 +24,10 @@ impl Spender {
             let tool = tools.unwrap_or_else(|| program.all_tools().into_iter().find(|tool| tool.name == name));
             tool.and_then(model_of).map_or(Self::OwnModel, |model| Self::Model(model.into()))
         };
+        let of_step = |at: &str| {
+            let open = state.open_step(&StepAddress::new(at));
+            open.map_or(Self::OwnModel, |open| of_tool(&open.name))
+        };
         match what {
             EventKind::ModelReplied(reply) | EventKind::Summarized(reply) => {
                 reply.model.clone().map_or(Self::OwnModel, Self::Model)
@@ -35,6 +40,8 @@ impl Spender {
                 name.map_or(Self::OwnModel, of_tool)
             }
             EventKind::StepReturned(returned) if returned.tokens.is_some() => of_tool(&returned.kind),
+            EventKind::StepLeft(StepLeft { at, tokens: Some(_), .. }) => of_step(at),
+            EventKind::StepWaits(waits) if waits.tokens.is_some() => of_step(&waits.at),
             _ => Self::OwnModel,
         }
     }

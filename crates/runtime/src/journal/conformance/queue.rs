@@ -104,6 +104,7 @@ pub(super) fn a_waiting_run_is_claimed_when_something_is_due_and_one_that_waits_
         ("later", Termination::Approval, Some(5_001)),
         ("human", Termination::Human, None),
         ("model", Termination::ModelError, None),
+        ("room", Termination::SpendingLimit, Some(9_000)),
     ];
     for (id, termination, due_at_ms) in cases {
         let fence = begin(journal, id);
@@ -113,10 +114,12 @@ pub(super) fn a_waiting_run_is_claimed_when_something_is_due_and_one_that_waits_
     }
     let all = || share(None, None, 9);
     assert_eq!(ids(&claim(journal, &waiting(), all())), ["due"]);
-    for id in ["model", "human", "later"] {
+    for id in ["model", "room", "human", "later"] {
         wait(journal.retry_at(id, 4_000)).unwrap();
     }
-    assert_eq!(ids(&claim(journal, &waiting(), all())), ["model"], "the time of the others is not changed");
+    let mut claimed = claim(journal, &waiting(), all());
+    claimed.sort_by(|one, other| one.run_id.cmp(&other.run_id));
+    assert_eq!(ids(&claimed), ["model", "room"], "the time of the others is not changed");
     let later = QueueQuery { now_ms: 5_001, ..waiting() };
     assert_eq!(ids(&claim(journal, &later, all())), ["later"]);
 }
@@ -125,6 +128,7 @@ pub(super) fn read_only_copies_are_never_claimed_and_are_other_runs_than_those_o
     let standings = [
         ("running", Status::Running, None),
         ("model", Status::Paused, Some(Termination::ModelError)),
+        ("room", Status::Paused, Some(Termination::SpendingLimit)),
         ("human", Status::Paused, Some(Termination::Human)),
         ("quarantined", Status::Quarantined, None),
     ];
@@ -148,7 +152,7 @@ pub(super) fn read_only_copies_are_never_claimed_and_are_other_runs_than_those_o
     }
     let mut claimed = claim(journal, &waiting(), share(None, None, 99));
     claimed.sort_by(|one, other| one.run_id.cmp(&other.run_id));
-    assert_eq!(ids(&claimed), ["driven-human", "driven-model", "driven-running"]);
+    assert_eq!(ids(&claimed), ["driven-human", "driven-model", "driven-room", "driven-running"]);
     assert_eq!(wait(journal.create(new_run("shown-running"))).unwrap(), Created::Conflict);
     assert_eq!(wait(journal.create(new_run("shown-running").to_read_only_copy())).unwrap(), Created::Same);
 }

@@ -123,7 +123,8 @@ impl StoredRun {
     pub(super) fn retry_at(&self, at_ms: i64) {
         let mut data = self.data();
         let record = &mut data.status_record;
-        if (record.status, record.termination) == (Status::Paused, Some(Termination::ModelError)) {
+        let waits = matches!(record.termination, Some(Termination::ModelError | Termination::SpendingLimit));
+        if record.status == Status::Paused && waits {
             record.due_at_ms = Some(at_ms);
         }
     }

@@ -165,7 +165,8 @@ impl WriteRequest for RetryAt {
             .connection
             .prepare_cached(
                 "UPDATE runs SET due_at_ms = ?2
-                 WHERE run_id = ?1 AND status = 'paused' AND termination = 'model_error'",
+                 WHERE run_id = ?1 AND status = 'paused'
+                   AND termination IN ('model_error', 'spending_limit')",
             )?
             .execute(params![self.run_id, self.at_ms])?;
         Ok(())
