@@ -355,6 +355,11 @@ impl Callbacks {
         let posted = match self.signature(&post.body) {
             Ok(signature) => self.send(post, &signature).await.map_err(PostError::NotAccepted),
             Err(fault) => Err(fault),
+            // It may have been retried meanwhile: its next end is posted by itself.
+            let is_this_end = |now: &RunSummary| now.updated_at_ms == end_ms && now.status == run.status;
+            if !self.pending(run_id).await?.is_some_and(|(now, _)| is_this_end(&now)) {
+                return Ok(());
+            }
         };
         self.metrics.posted(match &posted {
             Ok(()) => "accepted",

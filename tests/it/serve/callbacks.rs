@@ -196,3 +196,36 @@ fn a_store_that_can_t_be_read_for_a_moment_keeps_no_result_back() {
     assert_eq!(hook.requests()[0].json()["payload"]["final_answer"], "ok");
     assert_eq!(journal.unreadable.load(Ordering::SeqCst), 0, "it was not to be read");
 }
+
+#[test]
+fn an_end_that_the_run_has_left_is_not_posted_any_more() {
+    let open = Arc::new(AtomicBool::new(false));
+    let opened = Arc::clone(&open);
+    let hook =
+        Server::with(move |_, _| Answer::json("{}").status(if opened.load(Ordering::SeqCst) { 200 } else { 500 }));
+    let place = signed();
+    let limited = |tokens: u64| {
+        let limit = json!({ "every": "month", "tokens": tokens });
+        let serve = json!({ "callback_secret": "file:hook.key" });
+        scripted(&place, &[complete(json!("ok"))], json!({ "serve": serve, "limits": [limit] }));
+    };
+    limited(1);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test", "callback_url": hook.url() })).json();
+    let id = run["agent_run_id"].as_str().unwrap();
+    assert_eq!(run["result"]["termination"], "spending_limit", "{run:#}");
+    hook.wait_for(1);
+    limited(9_000_000);
+    crate::serve::reloads::hangup(&server);
+    while server.settled(id)["status"] != "completed" {
+        server.post(&format!("/agents/{id}/retry"), &json!({}));
+        crate::common::wait_poll_interval();
+    }
+    open.store(true, Ordering::SeqCst);
+    until(&server, id, "delivered");
+    // Until the next try of the first end would have come.
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    let events: Vec<Value> = hook.requests().iter().map(|post| post.json()["event"].clone()).collect();
+    let first = events.iter().position(|event| event == "agent_run_completed").unwrap();
+    assert!(events[first..].iter().all(|event| event == "agent_run_completed"), "{events:?}");
+}
