@@ -30,9 +30,9 @@ use super::view::AgentStatus;
 use crate::drive::egress::Egress;
 use crate::drive::fault::Fault;
 use crate::drive::secret::Vault;
-use crate::engine::outcome::{Ending, Status, Termination};
+use crate::engine::outcome::{Ending, Status};
 use crate::engine::state::Phase;
-use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary, StoreError, Ticket};
+use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary, StoreError, Ticket, needs_no_human};
 use crate::language::Project;
 use crate::policy::host::names_host;
 use crate::trace::units::rfc3339;
@@ -291,7 +291,6 @@ impl Callbacks {
         }
         let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
         // A model that can't be reached is asked again without a human, and a wait ends by itself.
-        let needs_no_human = |kind: Termination| kind == Termination::ModelError || kind.is_wait();
         if run.status == Status::Paused && run.termination.is_some_and(needs_no_human) {
             return Ok(());
         }

@@ -433,7 +433,7 @@ impl StatusRecord {
 }
 
 /// Whether a run that is paused for this reason continues without a human.
-fn needs_no_human(reason: Termination) -> bool {
+pub fn needs_no_human(reason: Termination) -> bool {
     reason == Termination::ModelError || reason.is_wait()
 }
 

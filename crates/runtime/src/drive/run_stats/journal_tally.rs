@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::drive::run::spender::Spender;
+use crate::journal::needs_no_human;
 use loopctl_engine::event::{Event, EventKind, FailedAttempt, Tokens};
 use loopctl_engine::notice::{Notice, notices};
-use loopctl_engine::outcome::Termination;
 use loopctl_engine::record::TraceEntry;
 use loopctl_engine::refused::Refused;
 use loopctl_engine::state::{Phase, State};
@@ -140,7 +140,7 @@ fn of_notice(
 /// Whether a human is waited for.
 fn waits(state: &State) -> bool {
     match &state.phase {
-        Phase::Paused { pause, .. } => pause.question.kind != Termination::ModelError,
+        Phase::Paused { pause, .. } => !needs_no_human(pause.question.kind),
         _ => waits_beside_since_ms(state).is_some(),
     }
 }
