@@ -157,8 +157,8 @@ impl AgentStatus {
     pub fn new(folded: &FoldedRun, row: &RunRow, trace: bool) -> Self {
         let FoldedRun { program, state } = folded;
         let redact = Redaction::new(&program.project.redact);
-        let shown =
-            Shown { result_key: program.result_key(), trace: false, driven: false, is_quarantined: row.is_quarantined };
+        let (driven, is_quarantined) = (row.is_driven, row.is_quarantined);
+        let shown = Shown { result_key: program.result_key(), trace: false, driven, is_quarantined };
         let result = result(shown, state, &redact);
         let answer = match &state.phase {
             Phase::Ended(ending) => ending.answer.clone(),

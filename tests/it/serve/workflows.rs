@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::common::server::{Answer, Server};
+use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, web, with};
 use crate::serve::client::{Reply, Serving, scripted};
 
@@ -408,4 +408,22 @@ fn a_failed_workflow_continues_with_a_corrected_action_and_failed_items_of_a_com
     assert_eq!(done.status, 200, "{done:?}");
     assert_eq!(server.get(&status).json()["final_answer"]["completed"], 2, "{done:?}");
     assert_eq!(server.post(&retry, &json!({})).status, 409);
+}
+
+#[test]
+fn a_step_that_is_being_made_is_running_in_the_status_of_its_run() {
+    for store in STORES {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let tools = Server::with(move |_, _| Answer::json(&json!({ "done": true })).behind(&held));
+        let place = place(&tools, json!({ "actions": [act("@input.n", None)] }));
+        let server = Serving::start(&place, store);
+        let run = server.post("/agents/execute?async=true", &json!({ "loop": "pay", "input": { "n": 1 } })).json();
+        let id = run["agent_run_id"].as_str().unwrap();
+        tools.wait_for(1);
+        let status = server.get(&format!("/agents/{id}/status")).json();
+        assert_eq!(status["result"]["steps"][0]["status"], "running", "{status:#}");
+        gate.open();
+        assert_eq!(server.settled(id)["result"]["steps"][0]["status"], "completed");
+    }
 }
