@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
+use serde::Deserialize as _;
 
 use super::exit::Exit;
 use super::failure::CommandError;
@@ -12,9 +13,11 @@ use super::store::StoreArgs;
 use super::surface::Surface;
 use super::table_column::{TableColumn, rows};
 use crate::drive::clock;
-use crate::drive::run_stats::{MAX_STATS_RUNS, RecordedJournals, StatsQuery, limit_uses, run_stats};
+use crate::drive::run_stats::{LimitsQuery, MAX_STATS_RUNS, RecordedJournals, StatsQuery, limit_uses, run_stats};
 use crate::engine::run_stats::{LimitUse, ModelFigures, RunFigures, RunGroup, RunStats, StatsKey, ToolFigures};
 use crate::journal::RunFilter;
+use crate::language::Project;
+use crate::syntax::document::{DocumentKind, read_as};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Look, Tone, escape, html};
 
@@ -103,7 +106,10 @@ impl StatsCommand {
         };
         let mut reader = RecordedJournals::new(recorded_run::reader(journal.clone()), place.project.clone());
         let mut report = run_stats(&*journal, &mut reader, &query).await?;
-        report.limits = limit_uses(&*journal, clock::wall_ms(), query.filter.org.as_deref()).await?;
+        let project = place.project.as_ref().map(|source| read_as(source, Some(DocumentKind::Project)).value);
+        let project = project.and_then(|value| Project::deserialize(&value).ok()).unwrap_or_default();
+        let limits = LimitsQuery { org: query.filter.org.as_deref(), limits: &project.limits };
+        report.limits = limit_uses(&*journal, clock::wall_ms(), limits).await?;
         let report = match self.by {
             Some(by) => report.only(by.into()),
             None => report,

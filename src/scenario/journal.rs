@@ -378,8 +378,8 @@ impl Journal for StoppableJournal {
         self.alive(|store| store.settle(settlement))
     }
 
-    fn ledger(&self, now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
-        self.alive(|store| store.ledger(now_ms))
+    fn ledger(&self, now_ms: i64, part: Option<String>) -> Ticket<Vec<LedgerAccount>> {
+        self.alive(|store| store.ledger(now_ms, part))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 
 use crate::drive::clock;
-use crate::drive::run_stats::limit_uses;
+use crate::drive::run_stats::{LimitsQuery, limit_uses};
 use crate::journal::{QueueQuery, StoreError};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -72,7 +72,9 @@ async fn values(app: &App) -> Result<StoreValues, StoreError> {
     let queued = usize::try_from(queue.iter().map(|of| of.runs).sum::<u64>()).unwrap_or(usize::MAX);
     let oldest_ms = queue.iter().map(|of| age_ms(of.since_ms)).max().unwrap_or_default();
     let workers = journal.workers().await?;
-    let limits = limit_uses(&**journal, now_ms, None).await?;
+    let folder = app.folder();
+    let limits = LimitsQuery { org: None, limits: &folder.project.limits };
+    let limits = limit_uses(&**journal, now_ms, limits).await?;
     app.metrics.store_answered("look", clock::elapsed(began));
     let queue_age = Duration::from_millis(oldest_ms);
     Ok(StoreValues { queued, queue_age, runs, workers, limits })

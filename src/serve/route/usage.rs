@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::drive::clock;
 use crate::drive::fault::Fault;
-use crate::drive::run_stats::{JournalReader, MAX_STATS_RUNS, StatsQuery, limit_uses, run_stats};
+use crate::drive::run_stats::{JournalReader, LimitsQuery, MAX_STATS_RUNS, StatsQuery, limit_uses, run_stats};
 use crate::engine::event::Event;
 use crate::engine::run_stats::StatsKey;
 use crate::journal::RunFilter;
@@ -84,7 +84,9 @@ pub async fn usage(
     let mut report = run_stats(&*app.runs.journal, &mut StoredJournals(&app.runs), &stats).await?;
     let sees_all = app.served().authorizer.may_see_all(&caller).is_ok();
     let org = stats.filter.org.as_deref().filter(|_| !sees_all);
-    report.limits = limit_uses(&*app.runs.journal, clock::wall_ms(), org).await?;
+    let folder = app.folder();
+    let limits = LimitsQuery { org, limits: &folder.project.limits };
+    report.limits = limit_uses(&*app.runs.journal, clock::wall_ms(), limits).await?;
     Ok(json(
         StatusCode::OK,
         &match asked.by {

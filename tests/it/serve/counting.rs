@@ -346,8 +346,8 @@ impl Journal for Counting {
         self.inner.settle(settlement)
     }
 
-    fn ledger(&self, now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
-        self.inner.ledger(now_ms)
+    fn ledger(&self, now_ms: i64, part: Option<String>) -> Ticket<Vec<LedgerAccount>> {
+        self.inner.ledger(now_ms, part)
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

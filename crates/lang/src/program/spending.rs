@@ -164,6 +164,16 @@ impl SpendingLimit {
         }
     }
 
+    /// Whether an account is of this limit, whosever share it is.
+    pub fn has_account(&self, account: &AccountName) -> bool {
+        let is_calendar = matches!(self.every, SpendingWindow::Calendar(_));
+        let zone = self.timezone.as_ref().filter(|zone| is_calendar && *zone != "UTC");
+        self.every == account.every
+            && self.per == account.per
+            && zone == account.timezone.as_ref()
+            && (&self.loop_name, &self.model, &self.org) == (&account.loop_name, &account.model, &account.org)
+    }
+
     /// The time in which a moment is, in milliseconds since 1970; none for a moment beyond the calendar, and for a zone that
     /// does not exist, which `check` reports.
     pub fn time_at(&self, now_ms: i64) -> Option<CountedTime> {

@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use super::clock;
 use crate::journal::ledger::{
-    AccountBalance, AccountTime, MostSpent, Reservation, Reserving, RollingParts, Settlement, SpentAmount,
+    AccountBalance, AccountTime, MostSpent, Reservation, Reserving, RollingParts, Settlement, SpentAmount, number,
 };
 use crate::journal::{Journal, StoreError};
 use loopctl_engine::budget;
@@ -214,7 +214,8 @@ fn amount_of(limit: &SpendingLimit, tokens: Tokens, price: Option<Price>) -> Opt
     Some(SpentAmount { tokens: tokens.min(MOST_TOKENS_OF_A_CALL), usd_nanos: usd_nanos.min(MOST_NANOS_OF_A_CALL) })
 }
 
-fn most_of_limit(limit: &SpendingLimit) -> MostSpent {
+/// The most of a limit, as the ledger has it.
+pub(super) fn most_of_limit(limit: &SpendingLimit) -> MostSpent {
     let tokens = limit.tokens.map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX));
     MostSpent { tokens, usd_nanos: limit.cost_usd.map(nanos) }
 }
@@ -393,9 +394,4 @@ fn nanos(usd: f64) -> i64 {
 )]
 fn rounded_up(amount: f64) -> i64 {
     amount.ceil().max(0.0) as i64
-}
-
-#[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "no amount has 2^53 parts")]
-fn number(amount: i64) -> f64 {
-    amount as f64
 }

@@ -174,5 +174,26 @@ pub struct LedgerAccount {
     pub most: MostSpent,
 }
 
+impl LedgerAccount {
+    /// The share of it that is spent or reserved: of its tokens or its money, whichever is more.
+    pub fn used(&self) -> f64 {
+        let held = self.balance.settled.plus(self.balance.reserved);
+        let tokens = self.most.tokens.map(|most| share(held.tokens, most));
+        let money = self.most.usd_nanos.map(|most| share(held.usd_nanos, most));
+        tokens.into_iter().chain(money).fold(0.0, f64::max)
+    }
+}
+
+/// Of a limit of 0, all is used.
+fn share(part: i64, most: i64) -> f64 {
+    if most > 0 { number(part) / number(most) } else { 1.0 }
+}
+
+/// An amount, to be compared with another one.
+#[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "no amount has 2^53 parts")]
+pub fn number(amount: i64) -> f64 {
+    amount as f64
+}
+
 /// The most accounts of a list.
 pub const MOST_LEDGER_ACCOUNTS: usize = 1_000;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::audit::AuditLog;
-use self::ledger::KnownLedger;
+use self::ledger::{KnownLedger, largest_first};
 use self::outside_events::KnownEvents;
 use self::schedules::KnownSchedules;
 use self::stored_run::{is_wanted, listed, waiting_called};
@@ -584,9 +584,10 @@ impl Journal for MemoryJournal {
         Ticket::ready(Ok(ledger.settle(&settlement)))
     }
 
-    fn ledger(&self, now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
+    fn ledger(&self, now_ms: i64, part: Option<String>) -> Ticket<Vec<LedgerAccount>> {
         let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        Ticket::ready(Ok(ledger.accounts(now_ms, |run_id, fence| self.is_held(run_id, fence))))
+        let accounts = ledger.accounts(now_ms, |run_id, fence| self.is_held(run_id, fence));
+        Ticket::ready(Ok(largest_first(accounts, part.as_deref())))
     }
 
     fn loop_switches(&self) -> Ticket<Vec<LoopSwitch>> {

@@ -298,8 +298,9 @@ pub trait Journal: Send + Sync {
         Ticket::ready(Err(StoreError::Other(NO_LEDGER.to_owned())))
     }
 
-    /// The accounts of spending limits, at most [`ledger::MOST_LEDGER_ACCOUNTS`].
-    fn ledger(&self, _now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
+    /// The accounts of spending limits, that with the largest share first, at most [`ledger::MOST_LEDGER_ACCOUNTS`]. `part`: only
+    /// those whose names contain this text.
+    fn ledger(&self, _now_ms: i64, _part: Option<String>) -> Ticket<Vec<LedgerAccount>> {
         Ticket::ready(Ok(Vec::new()))
     }
 }

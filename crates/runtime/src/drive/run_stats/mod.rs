@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use jiff::tz::TimeZone;
 
-pub use self::limit_uses::limit_uses;
+pub use self::limit_uses::{LimitsQuery, limit_uses};
 use self::tally::StatsTally;
 use super::engine::Engine;
 use super::fault::Fault;

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::journal::ledger::{
-    AccountBalance, AccountTime, MostSpent, Reservation, Reserving, RollingParts, Settlement, SpentAmount,
+    AccountBalance, AccountTime, MOST_LEDGER_ACCOUNTS, MostSpent, Reservation, Reserving, RollingParts, Settlement,
+    SpentAmount,
 };
 
 const DAY_MS: i64 = 86_400_000;
@@ -47,7 +48,7 @@ fn settle(journal: &dyn Journal, settlement: Settlement) -> bool {
 
 /// What the account holds at noon of a day: settled, reserved.
 fn held(journal: &dyn Journal, day: i64) -> (i64, i64) {
-    let accounts = wait(journal.ledger(day * DAY_MS + DAY_MS / 2)).unwrap();
+    let accounts = wait(journal.ledger(day * DAY_MS + DAY_MS / 2, None)).unwrap();
     let balance = accounts.iter().find(|of| of.account == "one").unwrap().balance;
     assert_eq!(balance.settled.usd_nanos, balance.settled.tokens * 10);
     (balance.settled.tokens, balance.reserved.tokens)
@@ -55,7 +56,7 @@ fn held(journal: &dyn Journal, day: i64) -> (i64, i64) {
 
 pub(super) fn what_is_reserved_and_what_was_spent_is_never_more_than_the_most(journal: &dyn Journal) {
     let fence = begin(journal, "r");
-    assert_eq!(wait(journal.ledger(0)).unwrap(), Vec::new());
+    assert_eq!(wait(journal.ledger(0, None)).unwrap(), Vec::new());
     assert!(reserve(journal, reservation("r", fence, "too-much", 101)).is_some(), "also in an account that is new");
     assert_eq!(reserve(journal, reservation("r", fence, "a", 60)), None);
     let full = reserve(journal, reservation("r", fence, "b", 41)).unwrap();
@@ -83,7 +84,7 @@ pub(super) fn money_is_held_as_tokens_are(journal: &dyn Journal) {
     assert_eq!(reserve(journal, of_money("a", 50)), None);
     let full = reserve(journal, of_money("b", 1)).unwrap();
     assert_eq!(full.reserved.usd_nanos, 500);
-    let listed = wait(journal.ledger(0)).unwrap();
+    let listed = wait(journal.ledger(0, None)).unwrap();
     assert_eq!((listed[0].most, listed[0].from_ms), (of_money("a", 1).most, Some(20_000 * DAY_MS)));
 }
 
@@ -123,7 +124,7 @@ pub(super) fn what_was_spent_leaves_a_rolling_window_part_by_part(journal: &dyn 
     assert_eq!(spend("c", 1_070, 40), None);
     assert_eq!(spend("d", 1_089, 1).unwrap().frees_at_ms, Some(1_090));
     assert_eq!(spend("d", 1_090, 60), None);
-    let listed = wait(journal.ledger(1_200)).unwrap();
+    let listed = wait(journal.ledger(1_200, None)).unwrap();
     assert_eq!((listed[0].balance.settled, listed[0].from_ms), (tokens(0), None));
 }
 
@@ -157,7 +158,7 @@ pub(super) fn a_clock_that_was_ahead_stops_nobody_for_long(journal: &dyn Journal
     assert_eq!(spend("d", 20_400), (None, true));
     assert_eq!(held(journal, 20_001), (0, 0), "that is of another time");
     assert_eq!(spend("e", 20_001), (None, true), "no day of the far future holds this one up");
-    let listed = wait(journal.ledger(20_001 * DAY_MS)).unwrap();
+    let listed = wait(journal.ledger(20_001 * DAY_MS, None)).unwrap();
     assert_eq!((listed[0].from_ms, listed[0].until_ms), (Some(20_001 * DAY_MS), Some(20_002 * DAY_MS)));
     assert_eq!((held(journal, 20_001), spend("f", 20_002)), ((90, 0), (None, true)));
     // The same of the last hours.
@@ -192,7 +193,7 @@ pub(super) fn sums_that_are_too_large_are_cut(journal: &dyn Journal) {
         }
         assert_eq!(reserving("f"), None);
         let now_ms = time.rolling.map_or(time.from_ms, |rolling| rolling.now_ms);
-        let listed = wait(journal.ledger(now_ms)).unwrap();
+        let listed = wait(journal.ledger(now_ms, None)).unwrap();
         let settled = listed.iter().find(|one| one.account == account()).unwrap().balance.settled;
         assert!(settled.tokens > i64::MAX / 256 && settled.usd_nanos > i64::MAX / 256, "{settled:?}");
     }
@@ -208,4 +209,32 @@ pub(super) fn of_many_who_reserve_at_once_as_many_as_fit_do(journal: &dyn Journa
         all.into_iter().map(|one| one.join().unwrap()).filter(|is_reserved| *is_reserved).count()
     });
     assert_eq!((reserved, held(journal, 20_000)), (14, (0, 98)));
+}
+
+pub(super) fn the_accounts_with_the_largest_shares_are_listed_when_there_are_more(journal: &dyn Journal) {
+    let fence = begin(journal, "r");
+    let count = i64::try_from(MOST_LEDGER_ACCOUNTS).unwrap() + 5;
+    for number in 0..count {
+        let account = format!("of-{number:04}");
+        let most = MostSpent { tokens: Some(count), usd_nanos: None };
+        let id = number.to_string();
+        let new = Reservation { account: account.clone(), most, ..reservation("r", fence, &id, number + 1) };
+        assert_eq!(reserve(journal, new), None);
+        settle(journal, Settlement { account, ..settlement(&id, number + 1, day(20_000)) });
+    }
+    let names = |day: i64, part: Option<&str>| {
+        let listed = wait(journal.ledger(day * DAY_MS + DAY_MS / 2, part.map(str::to_owned))).unwrap();
+        listed.into_iter().map(|one| one.account).collect::<Vec<_>>()
+    };
+    let listed = names(20_000, None);
+    assert_eq!(listed.len(), MOST_LEDGER_ACCOUNTS);
+    assert_eq!((listed[0].as_str(), listed.last().unwrap().as_str()), ("of-1004", "of-0005"));
+    assert_eq!(
+        names(20_000, Some("of-000")),
+        (0..10).rev().map(|number| format!("of-000{number}")).collect::<Vec<_>>()
+    );
+    // Those of a day that is over come last.
+    let today = Reservation { account: "today".to_owned(), time: day(20_001), ..reservation("r", fence, "t", 1) };
+    assert_eq!(reserve(journal, today), None);
+    assert_eq!(names(20_001, None)[0], "today");
 }

@@ -235,6 +235,10 @@ pub const CASES: &[(&str, Case)] = &[
         ledger::what_a_driver_reserved_is_given_back_when_its_lease_is_over,
     ),
     ("a_clock_that_was_ahead_stops_nobody_for_long", ledger::a_clock_that_was_ahead_stops_nobody_for_long),
+    (
+        "the_accounts_with_the_largest_shares_are_listed_when_there_are_more",
+        ledger::the_accounts_with_the_largest_shares_are_listed_when_there_are_more,
+    ),
     ("sums_that_are_too_large_are_cut", ledger::sums_that_are_too_large_are_cut),
     ("of_many_who_reserve_at_once_as_many_as_fit_do", ledger::of_many_who_reserve_at_once_as_many_as_fit_do),
 ];

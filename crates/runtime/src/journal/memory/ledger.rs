@@ -106,7 +106,7 @@ impl KnownLedger {
     }
 
     pub(super) fn accounts(&self, now_ms: i64, is_held: impl Fn(&str, u64) -> bool) -> Vec<LedgerAccount> {
-        let listed = self.0.iter().take(MOST_LEDGER_ACCOUNTS).map(|(name, account)| {
+        let listed = self.0.iter().map(|(name, account)| {
             let open = account.open.values().filter(|open| is_held(&open.run_id, open.fence));
             let reserved = open.fold(SpentAmount::default(), |sum, open| sum.plus(open.amount));
             // Also one of a clock that was ahead.
@@ -132,6 +132,14 @@ impl KnownLedger {
         });
         listed.collect()
     }
+}
+
+/// The accounts whose names contain a text, that with the largest share first.
+pub(super) fn largest_first(mut accounts: Vec<LedgerAccount>, part: Option<&str>) -> Vec<LedgerAccount> {
+    accounts.retain(|account| part.is_none_or(|part| account.account.contains(part)));
+    accounts.sort_by(|one, other| other.used().total_cmp(&one.used()));
+    accounts.truncate(MOST_LEDGER_ACCOUNTS);
+    accounts
 }
 
 impl MemoryJournal {

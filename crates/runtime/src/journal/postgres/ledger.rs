@@ -74,23 +74,29 @@ FROM held h WHERE l.account = $1 RETURNING l.settled_tokens, l.settled_nanos";
 const WARN: &str = "
 UPDATE @.ledger SET warned_ms = $3 WHERE account = $1 AND (warned_ms IS NULL OR warned_ms < $2 OR warned_ms > $3 + 86400000)
 RETURNING 1";
-/// What a driver reserved that died is not counted.
+/// That with the largest share first: its tokens or its money, of which more of the most is used. What a driver reserved that died
+/// is not counted.
 const ACCOUNTS: &str = "
-SELECT l.account, CASE WHEN l.until_ms IS NOT NULL THEN l.from_ms END, l.until_ms, l.most_tokens, l.most_nanos,
-  CASE WHEN l.until_ms <= $1 OR l.from_ms > $1 + l.until_ms - l.from_ms THEN 0 WHEN l.stays_ms IS NULL THEN l.settled_tokens ELSE coalesce(p.tokens, 0) END,
-  CASE WHEN l.until_ms <= $1 OR l.from_ms > $1 + l.until_ms - l.from_ms THEN 0 WHEN l.stays_ms IS NULL THEN l.settled_nanos ELSE coalesce(p.nanos, 0) END,
-  coalesce(v.tokens, 0), coalesce(v.nanos, 0)
-FROM @.ledger l
-LEFT JOIN LATERAL (
-  SELECT sum(tokens)::bigint AS tokens, sum(nanos)::bigint AS nanos FROM @.ledger_parts p
-  WHERE p.account = l.account AND p.part_ms > $1 - l.stays_ms
-    AND p.part_ms <= $1 + l.stays_ms) p ON true
-LEFT JOIN LATERAL (
-  SELECT sum(v.tokens)::bigint AS tokens, sum(v.nanos)::bigint AS nanos FROM @.reservations v
-  JOIN @.runs r ON r.run_id = v.run_id AND r.fence = v.fence
-  JOIN @.drivers d ON d.driver = r.driver AND d.until > clock_timestamp()
-  WHERE v.account = l.account) v ON true
-ORDER BY l.account COLLATE \"C\" LIMIT $2";
+WITH held AS (
+  SELECT l.account, CASE WHEN l.until_ms IS NOT NULL THEN l.from_ms END AS from_ms, l.until_ms, l.most_tokens, l.most_nanos,
+    CASE WHEN l.until_ms <= $1 OR l.from_ms > $1 + l.until_ms - l.from_ms THEN 0 WHEN l.stays_ms IS NULL THEN l.settled_tokens ELSE coalesce(p.tokens, 0) END AS tokens,
+    CASE WHEN l.until_ms <= $1 OR l.from_ms > $1 + l.until_ms - l.from_ms THEN 0 WHEN l.stays_ms IS NULL THEN l.settled_nanos ELSE coalesce(p.nanos, 0) END AS nanos,
+    coalesce(v.tokens, 0) AS reserved_tokens, coalesce(v.nanos, 0) AS reserved_nanos
+  FROM @.ledger l
+  LEFT JOIN LATERAL (
+    SELECT sum(tokens)::bigint AS tokens, sum(nanos)::bigint AS nanos FROM @.ledger_parts p
+    WHERE p.account = l.account AND p.part_ms > $1 - l.stays_ms
+      AND p.part_ms <= $1 + l.stays_ms) p ON true
+  LEFT JOIN LATERAL (
+    SELECT sum(v.tokens)::bigint AS tokens, sum(v.nanos)::bigint AS nanos FROM @.reservations v
+    JOIN @.runs r ON r.run_id = v.run_id AND r.fence = v.fence
+    JOIN @.drivers d ON d.driver = r.driver AND d.until > clock_timestamp()
+    WHERE v.account = l.account) v ON true
+  WHERE $3::text IS NULL OR strpos(l.account, $3) > 0
+)
+SELECT account, from_ms, until_ms, most_tokens, most_nanos, tokens, nanos, reserved_tokens, reserved_nanos FROM held
+ORDER BY greatest((tokens + reserved_tokens)::float8 / nullif(most_tokens, 0), (nanos + reserved_nanos)::float8 / nullif(most_nanos, 0))
+  DESC NULLS LAST, account COLLATE \"C\" LIMIT $2";
 
 fn amount(row: &Row, first: usize) -> Result<SpentAmount, tokio_postgres::Error> {
     Ok(SpentAmount { tokens: row.try_get(first)?, usd_nanos: row.try_get(first + 1)? })
@@ -175,10 +181,11 @@ impl Database {
         self.persist(|| async { Ok(!self.quick.query(WARN, &warned).await?.is_empty()) }).await
     }
 
-    pub(super) async fn ledger(&self, now_ms: i64) -> Result<Vec<LedgerAccount>, StoreError> {
+    pub(super) async fn ledger(&self, now_ms: i64, part: Option<String>) -> Result<Vec<LedgerAccount>, StoreError> {
         let most = i64::try_from(MOST_LEDGER_ACCOUNTS).unwrap_or(i64::MAX);
         self.persist(|| async {
-            let rows = self.slow.query(ACCOUNTS, &[(&now_ms, Type::INT8), (&most, Type::INT8)]).await?;
+            let of: [Parameter<'_>; 3] = [(&now_ms, Type::INT8), (&most, Type::INT8), (&part, Type::TEXT)];
+            let rows = self.slow.query(ACCOUNTS, &of).await?;
             let account = |row: &Row| -> Result<LedgerAccount, StatementError> {
                 let balance = AccountBalance { settled: amount(row, 5)?, reserved: amount(row, 7)?, frees_at_ms: None };
                 let most = MostSpent { tokens: row.try_get(3)?, usd_nanos: row.try_get(4)? };

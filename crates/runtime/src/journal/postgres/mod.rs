@@ -508,8 +508,8 @@ impl Journal for PostgresJournal {
         self.ask(move |database| async move { database.settle_spending(settlement).await })
     }
 
-    fn ledger(&self, now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
-        self.ask(move |database| async move { database.ledger(now_ms).await })
+    fn ledger(&self, now_ms: i64, part: Option<String>) -> Ticket<Vec<LedgerAccount>> {
+        self.ask(move |database| async move { database.ledger(now_ms, part).await })
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

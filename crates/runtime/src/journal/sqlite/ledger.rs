@@ -54,15 +54,21 @@ INSERT INTO ledger_parts (account, part_ms, tokens, nanos) VALUES (?1, ?2, ?3, ?
 ON CONFLICT (account, part_ms) DO UPDATE SET tokens = min(tokens + ?3, ?5), nanos = min(nanos + ?4, ?5)";
 const WARN: &str = "
 UPDATE ledger SET warned_ms = ?3 WHERE account = ?1 AND (warned_ms IS NULL OR warned_ms < ?2 OR warned_ms > ?3 + 86400000)";
+/// That with the largest share first: its tokens or its money, of which more of the most is used.
 const ACCOUNTS: &str = "
-SELECT account, from_ms, until_ms, stays_ms, most_tokens, most_nanos,
-  CASE WHEN until_ms <= ?1 OR from_ms > ?1 + until_ms - from_ms THEN 0 WHEN stays_ms IS NULL THEN settled_tokens ELSE
-    (SELECT coalesce(sum(tokens), 0) FROM ledger_parts p
-     WHERE p.account = l.account AND part_ms > ?1 - stays_ms AND part_ms <= ?1 + stays_ms) END,
-  CASE WHEN until_ms <= ?1 OR from_ms > ?1 + until_ms - from_ms THEN 0 WHEN stays_ms IS NULL THEN settled_nanos ELSE
-    (SELECT coalesce(sum(nanos), 0) FROM ledger_parts p
-     WHERE p.account = l.account AND part_ms > ?1 - stays_ms AND part_ms <= ?1 + stays_ms) END
-FROM ledger l ORDER BY account LIMIT ?2";
+WITH held AS (
+  SELECT account, from_ms, until_ms, most_tokens, most_nanos, reserved_tokens, reserved_nanos,
+    CASE WHEN until_ms <= ?1 OR from_ms > ?1 + until_ms - from_ms THEN 0 WHEN stays_ms IS NULL THEN settled_tokens ELSE
+      (SELECT coalesce(sum(tokens), 0) FROM ledger_parts p
+       WHERE p.account = l.account AND part_ms > ?1 - stays_ms AND part_ms <= ?1 + stays_ms) END AS tokens,
+    CASE WHEN until_ms <= ?1 OR from_ms > ?1 + until_ms - from_ms THEN 0 WHEN stays_ms IS NULL THEN settled_nanos ELSE
+      (SELECT coalesce(sum(nanos), 0) FROM ledger_parts p
+       WHERE p.account = l.account AND part_ms > ?1 - stays_ms AND part_ms <= ?1 + stays_ms) END AS nanos
+  FROM ledger l WHERE ?3 IS NULL OR instr(account, ?3) > 0
+)
+SELECT account, from_ms, until_ms, most_tokens, most_nanos, tokens, nanos FROM held
+ORDER BY max(coalesce(1.0 * (tokens + reserved_tokens) / most_tokens, 0),
+  coalesce(1.0 * (nanos + reserved_nanos) / most_nanos, 0)) DESC, account LIMIT ?2";
 
 /// A reservation of an account.
 struct OpenRow {
@@ -187,24 +193,29 @@ impl WriteRequest for Settlement {
 }
 
 impl Drivers {
-    /// The accounts. What a driver reserved that died is not counted.
-    pub(super) fn ledger(&self, connection: &Connection, now_ms: i64) -> Result<Vec<LedgerAccount>, RequestError> {
+    /// The accounts whose names contain a text. What a driver reserved that died is not counted.
+    pub(super) fn ledger(
+        &self,
+        connection: &Connection,
+        now_ms: i64,
+        part: Option<&str>,
+    ) -> Result<Vec<LedgerAccount>, RequestError> {
         let most = i64::try_from(MOST_LEDGER_ACCOUNTS).unwrap_or(i64::MAX);
         let mut query = connection.prepare_cached(ACCOUNTS)?;
-        let mut rows = query.query(params![now_ms, most])?;
+        let mut rows = query.query(params![now_ms, most, part])?;
         let mut accounts = Vec::new();
         while let Some(row) = rows.next()? {
             let (account, from_ms, until_ms): (String, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let is_held = |open: &OpenRow| open.driver.as_ref().is_some_and(|driver| self.alive(driver));
             let held = open(connection, &account)?.into_iter().filter(is_held);
             let reserved = held.fold(SpentAmount::default(), |sum, open| sum.plus(open.amount));
-            let settled = SpentAmount { tokens: row.get(6)?, usd_nanos: row.get(7)? };
+            let settled = SpentAmount { tokens: row.get(5)?, usd_nanos: row.get(6)? };
             accounts.push(LedgerAccount {
                 account,
                 from_ms: until_ms.map(|_| from_ms),
                 until_ms,
                 balance: AccountBalance { settled, reserved, frees_at_ms: None },
-                most: MostSpent { tokens: row.get(4)?, usd_nanos: row.get(5)? },
+                most: MostSpent { tokens: row.get(3)?, usd_nanos: row.get(4)? },
             });
         }
         Ok(accounts)

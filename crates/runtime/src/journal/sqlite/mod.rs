@@ -517,12 +517,12 @@ impl Journal for SqliteJournal {
         self.write(settlement)
     }
 
-    fn ledger(&self, now_ms: i64) -> Ticket<Vec<LedgerAccount>> {
+    fn ledger(&self, now_ms: i64, part: Option<String>) -> Ticket<Vec<LedgerAccount>> {
         if let Err(fault) = failpoint::store_call() {
             return Ticket::ready(Err(fault));
         }
         let drivers = self.drivers.clone();
-        self.quick.ask(None, move |connection| drivers.ledger(connection, now_ms))
+        self.quick.ask(None, move |connection| drivers.ledger(connection, now_ms, part.as_deref()))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {
