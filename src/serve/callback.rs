@@ -2,6 +2,7 @@
 //! are. A post is retried until it is accepted; the store has its progress.
 
 mod pause;
+mod post_shares;
 mod question_links;
 mod question_poster;
 mod reminder;
@@ -21,6 +22,7 @@ use tokio::sync::Semaphore;
 
 use self::pause::PausesInPost;
 pub use self::pause::pause_of;
+use self::post_shares::PostShares;
 pub use self::question_links::CallbacksLink;
 pub use self::question_poster::QuestionPoster;
 use super::metrics::Metrics;
@@ -55,7 +57,11 @@ const UNREADABLE_RETRY_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The maximum number of runs that are posted or wait for the next try here; more stay in the store.
 const MAX_HELD_RUNS: usize = 1_024;
 /// The maximum number of concurrent posts.
-const MAX_CONCURRENT_POSTS: usize = 16;
+const MAX_CONCURRENT_POSTS: usize = 64;
+/// That of the runs of one organisation: an address that does not answer delays no others.
+const MAX_POSTS_OF_ORG: usize = 8;
+/// The maximum number of runs that are read, or claimed, at a time.
+const MAX_CONCURRENT_READS: usize = 16;
 /// The longest URL.
 const MAX_URL_BYTES: usize = 2_048;
 
@@ -105,6 +111,8 @@ pub struct Callbacks {
     public_url: Option<String>,
     client: OnceLock<Client>,
     room: Semaphore,
+    /// What each organisation has of it.
+    shares: PostShares,
     /// Bounds the runs that are read at once: after a restart, many may wait.
     reading: Semaphore,
     /// The pauses that are being posted.
@@ -141,7 +149,8 @@ impl Callbacks {
             public_url: project.serve.public_url.clone(),
             client: OnceLock::new(),
             room: Semaphore::new(MAX_CONCURRENT_POSTS),
-            reading: Semaphore::new(MAX_CONCURRENT_POSTS),
+            shares: PostShares::default(),
+            reading: Semaphore::new(MAX_CONCURRENT_READS),
             pauses: PausesInPost::default(),
             under_way: Mutex::default(),
             is_key_noted: AtomicBool::new(false),
@@ -268,7 +277,7 @@ impl Callbacks {
     /// Claims what is due, and posts it.
     async fn claim(self: &Arc<Self>) -> Result<(), StoreError> {
         loop {
-            let most = MAX_HELD_RUNS.saturating_sub(self.under_way().len()).min(MAX_CONCURRENT_POSTS);
+            let most = MAX_HELD_RUNS.saturating_sub(self.under_way().len()).min(MAX_CONCURRENT_READS);
             if most == 0 {
                 return Ok(());
             }
@@ -300,7 +309,7 @@ impl Callbacks {
                 let (name, body) = ended(&folded, &run, ending);
                 // The body is all that the tries need.
                 drop(folded);
-                let post = Post { key: name, url: callback.url, body };
+                let post = Post { key: name, url: callback.url, org: run.org.clone(), body };
                 self.deliver_end(&run, callback.progress.tries, &post).await
             }
             Phase::Paused { .. } => self.deliver_pause(folded, &run).await,
@@ -346,6 +355,11 @@ impl Callbacks {
                 return Ok(());
             }
             tokio::time::sleep(wait_after(tries)).await;
+            // It may have been retried meanwhile: its next end is posted by itself.
+            let is_this_end = |now: &RunSummary| now.updated_at_ms == end_ms && now.status == run.status;
+            if !self.pending(run_id).await?.is_some_and(|(now, _)| is_this_end(&now)) {
+                return Ok(());
+            }
         }
     }
 
@@ -354,11 +368,6 @@ impl Callbacks {
         let posted = match self.signature(&post.body) {
             Ok(signature) => self.send(post, &signature).await.map_err(PostError::NotAccepted),
             Err(fault) => Err(fault),
-            // It may have been retried meanwhile: its next end is posted by itself.
-            let is_this_end = |now: &RunSummary| now.updated_at_ms == end_ms && now.status == run.status;
-            if !self.pending(run_id).await?.is_some_and(|(now, _)| is_this_end(&now)) {
-                return Ok(());
-            }
         };
         self.metrics.posted(match &posted {
             Ok(()) => "accepted",
@@ -369,6 +378,9 @@ impl Callbacks {
     }
 
     async fn send(&self, post: &Post, signature: &str) -> Result<(), String> {
+        // One that waits for the share of its organisation takes no room of the others.
+        let share = self.shares.of(post.org.as_deref());
+        let _share = share.acquire().await.map_err(|error| error.to_string())?;
         let _room = self.room.acquire().await.map_err(|error| error.to_string())?;
         let url = Url::parse(&post.url).map_err(|error| error.to_string())?;
         self.egress.check(&url).map_err(|fault| fault.to_string())?;
@@ -452,5 +464,7 @@ struct Post {
     /// The idempotency key.
     key: String,
     url: String,
+    /// The organisation of the run.
+    org: Option<String>,
     body: String,
 }

@@ -104,7 +104,8 @@ impl Callbacks {
         let body = body("agent_run_paused", rfc3339(folded.state.now.wall_ms), paused);
         // The body is all that the tries need.
         drop(folded);
-        let post = Post { key: format!("{run_id}-pause-{number}"), url: callback.url.clone(), body };
+        let post =
+            Post { key: format!("{run_id}-pause-{number}"), url: callback.url.clone(), org: run.org.clone(), body };
         if self.post_while_paused(run_id, number, (&post, &callback)).await? {
             let listed = asked.into_iter().filter(|(at, _)| listed.contains(at)).map(|(_, key)| in_pause(run_id, &key));
             self.mark_posted(run_id, listed.collect()).await?;

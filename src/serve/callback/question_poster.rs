@@ -290,7 +290,8 @@ impl BesidePosting {
                     tracing::warn!(run_id, "what the run asks is posted without a link: {why}");
                 }
                 let payload = WaitingSteps { steps, session, without_answer, ..asked.run.clone() };
-                Post { key: name, url: self.url.clone(), body: body(event, rfc3339(at_ms), payload) }
+                let (url, org) = (self.url.clone(), self.run.org.clone());
+                Post { key: name, url, org, body: body(event, rfc3339(at_ms), payload) }
             }
         };
         if let Err(fault) = self.callbacks.post(&post).await {

@@ -50,7 +50,8 @@ impl Callbacks {
         // The body is all that the tries need.
         drop(folded);
         let body = body("agent_run_reminded", rfc3339(at_ms), paused);
-        let post = Post { key: format!("{run_id}-reminder-{at_ms}"), url: callback.url.clone(), body };
+        let post =
+            Post { key: format!("{run_id}-reminder-{at_ms}"), url: callback.url.clone(), org: run.org.clone(), body };
         if self.post_while_paused(run_id, pause, (&post, &callback)).await? {
             self.mark_reminded(run_id, at_ms).await?;
             self.await_next(run_id, pause, times).await?;
