@@ -21,7 +21,9 @@ use crate::engine::digest::Digest;
 use crate::engine::event::DecisionRights;
 use crate::engine::outcome::Status;
 use crate::journal::schedules::CLOCK_TOLERANCE_MS;
-use crate::journal::{LoopSwitch, ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, StoreError, UnderWay};
+use crate::journal::{
+    LoopSwitch, ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, StoreError, UnderWay, needs_no_human,
+};
 use crate::program::flow::FlowSchedule;
 use crate::program::timetable::{Timetable, stamp};
 use crate::trace::units::rfc3339;
@@ -35,6 +37,13 @@ const MAX_NAME_CHARACTERS: usize = 64;
 /// How many ids of a time are tried: other runs may have them.
 const MAX_TRIED_IDS: u32 = 16;
 
+/// A run for which a schedule waits, as the log says it.
+#[derive(Debug, PartialEq, Eq)]
+struct HeldBack {
+    run_id: String,
+    waits_for_human: bool,
+}
+
 /// Starts the runs of the folder's schedules.
 #[derive(Debug)]
 pub struct ScheduledStarts {
@@ -47,7 +56,7 @@ pub struct ScheduledStarts {
     /// By the name of the workflow, the last time for which nothing is left to do.
     settled: BTreeMap<String, i64>,
     /// By the name of the workflow, the run for which its schedule waits, as far as the log says so.
-    held_back: BTreeMap<String, UnderWay>,
+    held_back: BTreeMap<String, HeldBack>,
     /// The workflows that are switched off, as far as the log says so.
     switched_off: BTreeSet<String>,
 }
@@ -157,7 +166,7 @@ impl ScheduledStarts {
             let is_settled = match due(&schedule.timetable, now_ms, seen_ms, runs) {
                 Due::Nothing => true,
                 Due::Later(run) => {
-                    self.hold_back(name, run);
+                    self.hold_back(app, name, run).await;
                     false
                 }
                 Due::Now(time_ms) => {
@@ -208,20 +217,26 @@ impl ScheduledStarts {
         true
     }
 
-    /// Says once that a schedule waits for a run.
-    fn hold_back(&mut self, name: &str, run: UnderWay) {
-        if self.held_back.get(name) == Some(&run) {
+    /// Says once that a schedule waits for a run; once more when that waits for a decision.
+    async fn hold_back(&mut self, app: &App, name: &str, run: UnderWay) {
+        // A pause without a human ends by itself.
+        let waits_for_human = match (run.status, app.runs.journal.find(&run.run_id).await) {
+            (Status::Paused, Ok(Some(row))) => row.termination.is_some_and(|reason| !needs_no_human(reason)),
+            _ => false,
+        };
+        let held = HeldBack { run_id: run.run_id, waits_for_human };
+        if self.held_back.get(name) == Some(&held) {
             return;
         }
-        let run_id = run.run_id.as_str();
-        match run.status {
-            Status::Paused => tracing::warn!(
+        let run_id = held.run_id.as_str();
+        match waits_for_human {
+            true => tracing::warn!(
                 run_id,
                 "the schedule of {name} starts no run: this one is paused, and waits for a decision"
             ),
-            _ => tracing::info!(run_id, "the schedule of {name} waits until this run has ended"),
+            false => tracing::info!(run_id, "the schedule of {name} waits until this run has ended"),
         }
-        self.held_back.insert(name.to_owned(), run);
+        self.held_back.insert(name.to_owned(), held);
     }
 }
 

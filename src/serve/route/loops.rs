@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -15,6 +16,7 @@ use crate::language::webhook::WebhookScheme;
 use crate::program::flow::FlowSchedule;
 use crate::program::webhook::FlowWebhook;
 use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
 use crate::serve::folder::{ServedKind, ServedLoop};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::request::json;
@@ -81,7 +83,7 @@ pub struct ScheduleRow {
     /// Its next time, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// The run for which it waits although a time of it has come.
+    /// The run for which it waits although a time of it has come. Left out for a token that can't read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitedRun>,
 }
@@ -106,7 +108,7 @@ impl From<&FlowWebhook> for WebhookRow {
 pub struct WaitedRun {
     /// Its id.
     pub agent_run_id: String,
-    /// `paused` when it waits for a decision, `running` otherwise.
+    /// `paused` when it waits: for a decision, or for a time, its model or room in a spending limit. `running` otherwise.
     pub status: Status,
 }
 
@@ -122,7 +124,10 @@ impl From<&FlowSchedule> for ScheduleRow {
 ///
 /// # Errors
 /// When the store fails.
-pub async fn loops(State(app): State<Arc<App>>) -> Result<Response, ProblemDetails> {
+pub async fn loops(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ProblemDetails> {
     let switches = app.switches.all(&*app.runs.journal).await?;
     let row = |(name, offered): (&String, &ServedLoop)| LoopRow {
         name: name.clone(),
@@ -142,7 +147,14 @@ pub async fn loops(State(app): State<Arc<App>>) -> Result<Response, ProblemDetai
     for row in &mut loops {
         if let Some(schedule) = &mut row.schedule {
             let run = schedules::waits_for(&app, &row.name, clock::wall_ms()).await?;
-            schedule.waits_for = run.map(|run| WaitedRun { agent_run_id: run.run_id, status: run.status });
+            let Some(run) = run else { continue };
+            // It belongs to no organisation: who reads the runs of one alone does not see it.
+            let is_seen = match app.runs.find(&caller, &run.run_id).await {
+                Ok(_) => true,
+                Err(problem) if problem.status == StatusCode::NOT_FOUND => false,
+                Err(problem) => return Err(problem),
+            };
+            schedule.waits_for = is_seen.then(|| WaitedRun { agent_run_id: run.run_id, status: run.status });
         }
     }
     let reload_failed_since = app.runs.current.fault().map(|fault| rfc3339(fault.since_ms));

@@ -360,6 +360,47 @@ fn the_listing_names_the_run_that_a_schedule_waits_for() {
 }
 
 #[test]
+fn a_schedule_that_waits_says_for_what_and_names_its_run_to_those_who_can_read_it() {
+    let tools = tools();
+    for asking in [false, true] {
+        let pause = json!({ "id": "rest", "type": "wait", "properties": { "for": "30h" } });
+        let ask = asks(json!({ "comment": "Go on?", "request_payload": {} }));
+        let steps = json!([if asking { ask } else { pause }]);
+        let place = place(&tools, json!({ "schedule": { "every": "1h", "input": {} }, "actions": steps }));
+        let token = |name: &str, more: &[&str]| {
+            let made = place.call(&[&["token", name, "--scope", "read"], more].concat());
+            let (begin, end) = (made.stderr.find('{').unwrap(), made.stderr.rfind('}').unwrap());
+            let entry: Value = serde_json::from_str(&made.stderr[begin..=end]).unwrap();
+            (format!("Bearer {}", made.stdout.trim()), entry)
+        };
+        let ((ops, of_ops), (beta, of_beta)) = (token("ops", &[]), token("beta", &["--org", "beta"]));
+        crate::serve::client::scripted(&place, &[], json!({ "serve": { "tokens": [of_ops, of_beta] } }));
+        let real = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+        let ahead = |at_ms: i64| place.file("clock", (at_ms - real).to_string());
+        ahead(TEN + HOUR / 2);
+        let (clock, log) = (place.path().join("clock"), place.path().join("log"));
+        let env = [("LOOPCTL_CLOCK", clock.to_str().unwrap()), ("LOOPCTL_LOG", "info")];
+        let server = Serving::start_logged_with(&place, &["--store", "sqlite:runs.db"], &log, &env);
+        assert_eq!(server.get("/healthz").status, 200);
+        ahead(TEN + HOUR + HOUR / 2);
+        let id = "pay@20261122T110000Z";
+        let read = |by: &str, path: &str| server.send("GET", path, &[("Authorization", by)], b"").json();
+        while read(&ops, &format!("/agents/{id}/status"))["status"] != "paused" {
+            crate::common::wait_poll_interval();
+        }
+        ahead(TEN + 2 * HOUR + HOUR / 2);
+        let waited = |by: &str| read(by, "/loops")["loops"][0]["schedule"]["waits_for"].clone();
+        assert_eq!(waited(&ops), json!({ "agent_run_id": id, "status": "paused" }));
+        assert_eq!(waited(&beta), Value::Null);
+        let said = |words: &str| std::fs::read_to_string(&log).unwrap().contains(words);
+        while !said("the schedule of pay ") {
+            crate::common::wait_poll_interval();
+        }
+        assert_eq!(said("waits for a decision"), asking, "{}", std::fs::read_to_string(&log).unwrap());
+    }
+}
+
+#[test]
 fn a_schedule_that_is_switched_off_starts_no_run_and_what_it_missed_is_over() {
     let tools = tools();
     let place = hourly(&tools, false);
