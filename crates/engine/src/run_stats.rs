@@ -133,7 +133,7 @@ pub struct RunFigures {
     /// The time that 95 of 100 did not exceed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p95_ms: Option<i64>,
-    /// Replies of models.
+    /// Replies of models, without those to sub-runs.
     pub iterations: u64,
     /// Tokens, those of sub-runs too.
     pub tokens: u64,
