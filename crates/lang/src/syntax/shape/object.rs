@@ -325,7 +325,9 @@ impl<'a> Walker<'a> {
 /// What is written for a field that a form has under another name.
 fn of_form(name: &str) -> Option<String> {
     let help = match name {
-        "title" | "comment" | "text" | "message" => "a form says what it asks for in its `question`",
+        "title" | "comment" | "text" | "message" => {
+            "a form with `fields` says what it asks for in its `question`; one with `expected_keys` shows these names alone"
+        }
         "request_payload" | "payload" | "context" | "data" => "what a human sees beside the question is `show`",
         "expires_after_ms" | "expires_in" | "timeout" | "timeout_ms" | "timeout_seconds" | "ttl" | "ttl_ms" => {
             "how long a form is open is `ttl_seconds`, in seconds"

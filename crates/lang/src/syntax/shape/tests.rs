@@ -66,7 +66,14 @@ fn a_field_in_the_wrong_place_is_reported_where_it_belongs() {
         let text = format!("{{\"name\": \"w\", \"definition\": {{\"actions\": [{form}]}}}}");
         let document = read(&Source::new("case.json", text));
         let help = document.faults.iter().find_map(|fault| fault.help.as_deref());
-        assert_eq!(help, Some("a form says what it asks for in its `question`"), "{:?}", document.faults);
+        assert_eq!(
+            help,
+            Some(
+                "a form with `fields` says what it asks for in its `question`; one with `expected_keys` shows these names alone"
+            ),
+            "{:?}",
+            document.faults
+        );
     }
 }
 
