@@ -41,7 +41,7 @@ pub struct StatsCommand {
     #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = zone)]
     pub zone: TimeZone,
     /// The maximum number of journals that are read; 0 reads all
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 200)]
     pub journals: usize,
     #[command(flatten)]
     pub store: StoreArgs,

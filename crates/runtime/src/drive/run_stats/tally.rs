@@ -16,6 +16,8 @@ use loopctl_lang::policy::word::written;
 /// The sums so far.
 pub(super) struct StatsTally {
     zone: TimeZone,
+    /// The day of the last run: most of the next ones started on it too.
+    day: Option<KnownDay>,
     total: GroupTally,
     loops: BTreeMap<String, GroupTally>,
     days: BTreeMap<String, GroupTally>,
@@ -34,16 +36,19 @@ struct GroupTally {
 impl StatsTally {
     pub(super) fn new(zone: TimeZone) -> Self {
         let (loops, days, orgs) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { zone, total: GroupTally::default(), loops, days, orgs, models: BTreeMap::new(), tools: BTreeMap::new() }
+        let (models, tools) = (BTreeMap::new(), BTreeMap::new());
+        Self { zone, day: None, total: GroupTally::default(), loops, days, orgs, models, tools }
     }
 
     /// The groups of a run, with all runs.
     fn groups(&mut self, run: &MeasuredRun, mut change: impl FnMut(&mut GroupTally)) {
-        let day = day(run.started_at_ms, &self.zone);
+        let started = run.started_at_ms;
+        let known = self.day.take().filter(|day| day.from_ms <= started && started < day.until_ms);
+        let day = self.day.insert(known.unwrap_or_else(|| KnownDay::of(started, &self.zone)));
         change(&mut self.total);
-        change(self.loops.entry(run.loop_name.clone()).or_default());
-        change(self.days.entry(day).or_default());
-        change(self.orgs.entry(run.org.clone().unwrap_or_default()).or_default());
+        in_group(&mut self.loops, &run.loop_name, &mut change);
+        in_group(&mut self.days, &day.name, &mut change);
+        in_group(&mut self.orgs, run.org.as_deref().unwrap_or_default(), &mut change);
     }
 
     /// Counts what the row of a run says.
@@ -211,8 +216,56 @@ fn exact(cost_usd: f64) -> f64 {
     (cost_usd * 1e9).round() / 1e9
 }
 
-/// The day of a moment in a time zone.
-fn day(at_ms: i64, zone: &TimeZone) -> String {
-    let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH);
-    at.to_zoned(zone.clone()).date().to_string()
+/// Changes the group of this key. A report has few groups and many runs: their keys are copied once.
+fn in_group(groups: &mut BTreeMap<String, GroupTally>, key: &str, change: &mut impl FnMut(&mut GroupTally)) {
+    match groups.get_mut(key) {
+        Some(group) => change(group),
+        None => change(groups.entry(key.to_owned()).or_default()),
+    }
+}
+
+/// A day of a time zone.
+struct KnownDay {
+    name: String,
+    /// The moments that are known to be on it, in milliseconds since 1970.
+    from_ms: i64,
+    until_ms: i64,
+}
+
+impl KnownDay {
+    /// The day of a moment.
+    fn of(at_ms: i64, zone: &TimeZone) -> Self {
+        let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(zone.clone());
+        let next = at.tomorrow().and_then(|next| next.start_of_day());
+        // While clocks are changed, a moment of one day may come after the first one of the next.
+        let whole = at.start_of_day().ok().zip(next.ok()).filter(|(from, until)| from.offset() == until.offset());
+        let (from_ms, until_ms) = whole.map_or((at_ms, at_ms.saturating_add(1)), |(from, until)| {
+            (from.timestamp().as_millisecond(), until.timestamp().as_millisecond())
+        });
+        Self { name: at.date().to_string(), from_ms, until_ms }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_moment_is_on_its_day_also_where_clocks_are_changed() {
+        // America/St_Johns changed its clocks at a minute past midnight until 2011: 23:01 came after 00:00.
+        for (name, from) in [
+            ("UTC", "2026-10-24T00:00:00Z"),
+            ("Europe/Berlin", "2026-10-23T00:00:00Z"),
+            ("America/St_Johns", "2010-11-06T00:00:00Z"),
+        ] {
+            let zone = TimeZone::get(name).unwrap();
+            let from_ms = from.parse::<Timestamp>().unwrap().as_millisecond();
+            for at_ms in (0..4 * 24 * 60).map(|minutes| from_ms + minutes * 60_000) {
+                let on = |at_ms| Timestamp::from_millisecond(at_ms).unwrap().to_zoned(zone.clone()).date().to_string();
+                let day = KnownDay::of(at_ms, &zone);
+                assert!(day.from_ms <= at_ms && at_ms < day.until_ms && day.name == on(at_ms), "{name} {at_ms}");
+                assert_eq!((on(day.from_ms), on(day.until_ms - 1)), (day.name.clone(), day.name), "{name} {at_ms}");
+            }
+        }
+    }
 }

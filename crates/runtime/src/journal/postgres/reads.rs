@@ -24,10 +24,14 @@ use loopctl_engine::outcome::Status;
 
 const RUN: &str = "SELECT id FROM @.runs WHERE run_id = $1";
 /// A page of events: a reader of a part takes no more from the database than it wants.
-const EVENTS: &str = "SELECT seq, sum, event FROM @.events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
+const EVENTS: &str = "SELECT seq, sum, event FROM @.events
+  WHERE run = (SELECT id FROM @.runs WHERE run_id = $1) AND seq >= $2 ORDER BY seq LIMIT $3";
+/// The runs of one look-up of a report; few in tests, so that they have several.
+const MEASURED_AT_A_TIME: usize = if cfg!(test) { 2 } else { 20_000 };
 /// The events of one look-up.
 const PAGE_EVENTS: i64 = 256;
-const TEXTS: &str = "SELECT n.sha256, t.text FROM @.run_texts n LEFT JOIN @.texts t USING (sha256) WHERE n.run = $1";
+const TEXTS: &str = "SELECT n.sha256, t.text FROM @.run_texts n LEFT JOIN @.texts t USING (sha256)
+  WHERE n.run = (SELECT id FROM @.runs WHERE run_id = $1)";
 const CANCEL: &str = "SELECT cancel_requested, cancel_reason, cancel_by FROM @.runs WHERE run_id = $1";
 const BELOW: &str = "SELECT count(*) FROM @.runs
   WHERE called_by IS NOT NULL AND run_id > $1 || '.' AND run_id < $1 || '/'";
@@ -89,7 +93,8 @@ const WAITS_BY_ITSELF: &str = "r.status = 'paused'
 /// The SQL form of [`RunSummary::has_ended`].
 const ENDED: &str =
     "r.status IN ('completed', 'failed', 'cancelled') AND (r.status <> 'cancelled' OR r.termination IS NOT NULL)";
-const MEASURED: &str = "SELECT r.run_id, r.loop_name, r.org, r.status, r.termination, r.started_at_ms, r.updated_at_ms,
+const MEASURED: &str =
+    "SELECT r.id, r.run_id, r.loop_name, r.org, r.status, r.termination, r.started_at_ms, r.updated_at_ms,
   r.iterations, r.tokens, r.cost_usd FROM @.runs r ";
 const FIND: &str = summary!("WHERE r.run_id = $1");
 const FIND_BY_KEY: &str = summary!("WHERE r.start_key = $1");
@@ -104,13 +109,15 @@ impl Database {
 
     async fn read_events(&self, run_id: &str, from: i32, most: usize) -> Result<Vec<String>, StatementError> {
         let damaged = |what: String| StatementError::Refused(StoreError::Corrupt(format!("run {run_id}: {what}")));
-        let row = self.row_of(run_id).await?;
         let (mut events, mut next, mut bytes) = (Vec::new(), from, 0_usize);
         loop {
             // Who wants little reads few events at first.
             let page = if most < 64 * 1024 && next == from { 16 } else { PAGE_EVENTS };
-            let parameters: [Parameter<'_>; 3] = [(&row, Type::INT8), (&next, Type::INT4), (&page, Type::INT8)];
+            let parameters: [Parameter<'_>; 3] = [(&run_id, Type::TEXT), (&next, Type::INT4), (&page, Type::INT8)];
             let rows = self.slow.query(EVENTS, &parameters).await?;
+            if rows.is_empty() {
+                self.check_run(run_id).await?;
+            }
             for row in &rows {
                 let (seq, expected): (i32, i64) = (row.try_get(0)?, row.try_get(1)?);
                 if seq != next {
@@ -135,18 +142,23 @@ impl Database {
         if next < 1 { Err(StoreError::cut_short(run_id).into()) } else { Ok(events) }
     }
 
-    async fn row_of(&self, run_id: &str) -> Result<i64, StatementError> {
+    /// Whether nothing was read because there is no such run.
+    async fn check_run(&self, run_id: &str) -> Result<(), StatementError> {
         let rows = self.slow.query(RUN, &[(&run_id, Type::TEXT)]).await?;
         let missing = || StoreError::NoSuchRun(run_id.to_owned());
-        Ok(rows.first().ok_or_else(missing)?.try_get(0)?)
+        rows.first().ok_or_else(missing)?;
+        Ok(())
     }
 
     pub(super) async fn texts(&self, run_id: String) -> Result<Vec<Blob>, StoreError> {
         let damaged = |what: &str| StatementError::Refused(StoreError::Corrupt(format!("run {run_id}: {what}")));
         let texts = self.persist(|| async {
-            let row = self.row_of(&run_id).await?;
+            let rows = self.slow.query(TEXTS, &[(&run_id, Type::TEXT)]).await?;
+            if rows.is_empty() {
+                self.check_run(&run_id).await?;
+            }
             let mut texts = Vec::new();
-            for row in self.slow.query(TEXTS, &[(&row, Type::INT8)]).await? {
+            for row in rows {
                 let (expected, text): (Vec<u8>, Option<Vec<u8>>) = (row.try_get(0)?, row.try_get(1)?);
                 let text = text.and_then(|text| String::from_utf8(text).ok());
                 let text = Blob::new(text.ok_or_else(|| damaged("a text of its documents or its prompt is missing"))?);
@@ -183,7 +195,7 @@ impl Database {
 
     /// Runs, newest first unless the filter says otherwise, in the order of their creation, whatever the clock was.
     pub(super) async fn list(&self, filter: RunFilter) -> Result<Vec<RunSummary>, StoreError> {
-        let (sql, values) = listed(LIST, &filter);
+        let (sql, values) = listed(LIST, &filter, None);
         let parameters: Vec<Parameter<'_>> = values.iter().map(|(value, of)| parameter(&**value, of)).collect();
         let runs = self.persist(|| async {
             let rows = self.slow.query_once(&sql, &parameters).await?;
@@ -193,13 +205,36 @@ impl Database {
         runs.await
     }
 
-    /// What reports count of runs.
+    /// What reports count of runs. They are read in pieces, by the index of their order: all at once, PostgreSQL would sort them.
     pub(super) async fn measured(&self, filter: RunFilter) -> Result<Vec<MeasuredRun>, StoreError> {
-        let (sql, values) = listed(MEASURED, &filter);
+        let wanted = if filter.limit == 0 { usize::MAX } else { filter.limit };
+        let mut piece = RunFilter { limit: wanted.min(MEASURED_AT_A_TIME), ..filter };
+        let (mut runs, mut beyond) = (Vec::new(), None);
+        loop {
+            let (more, last) = self.measured_rows(&piece, beyond).await?;
+            let is_whole = more.len() < piece.limit;
+            runs.extend(more);
+            piece.limit = wanted.saturating_sub(runs.len()).min(MEASURED_AT_A_TIME);
+            beyond = last;
+            if is_whole || piece.limit == 0 {
+                return Ok(runs);
+            }
+        }
+    }
+
+    /// The next runs of a report, and the number of the last row.
+    async fn measured_rows(
+        &self,
+        filter: &RunFilter,
+        beyond: Option<i64>,
+    ) -> Result<(Vec<MeasuredRun>, Option<i64>), StoreError> {
+        let (sql, values) = listed(MEASURED, filter, beyond);
         let parameters: Vec<Parameter<'_>> = values.iter().map(|(value, of)| parameter(&**value, of)).collect();
         let runs = self.persist(|| async {
             let rows = self.slow.query_once(&sql, &parameters).await?;
-            rows.iter().map(measured).collect::<Result<Vec<_>, _>>()
+            let columns = MeasuredPositions::of(&rows);
+            let last = rows.last().map(|row| row.try_get("id")).transpose()?;
+            Ok((rows.iter().map(|row| measured(row, &columns)).collect::<Result<_, StatementError>>()?, last))
         });
         runs.await
     }
@@ -277,7 +312,8 @@ fn status_clause(status: ListedStatus, asks: bool) -> Cow<'static, str> {
 }
 
 /// The statement of a list: only the clauses that its filter needs, so that their indexes are used.
-fn listed(select: &str, filter: &RunFilter) -> (String, Vec<SqlValue>) {
+/// `beyond`: only the rows after this one.
+fn listed(select: &str, filter: &RunFilter, beyond: Option<i64>) -> (String, Vec<SqlValue>) {
     let (mut clauses, mut values): (Vec<String>, Vec<SqlValue>) = (Vec::new(), Vec::new());
     let mut and = |clause: &str, value: Option<SqlValue>| {
         values.extend(value);
@@ -328,8 +364,11 @@ fn listed(select: &str, filter: &RunFilter) -> (String, Vec<SqlValue>) {
     if let Some(until) = filter.ended_until_ms {
         and("r.updated_at_ms < ?", number(until));
     }
+    let than = if filter.oldest_first { '>' } else { '<' };
+    if let Some(row) = beyond {
+        and(&format!("r.id {than} ?"), number(row));
+    }
     if let Some(after) = &filter.after {
-        let than = if filter.oldest_first { '>' } else { '<' };
         and(&format!("r.id {than} (SELECT id FROM @.runs WHERE run_id = ?)"), text(after));
     }
     if !filter.called {
@@ -400,21 +439,55 @@ fn summary(row: &Row) -> Result<RunSummary, StatementError> {
     .without_stale(u64::try_from(fence).unwrap_or_default()))
 }
 
-fn measured(row: &Row) -> Result<MeasuredRun, StatementError> {
+/// Where the columns of a measured run are: a report reads many rows, so each name is looked for once.
+#[derive(Default)]
+struct MeasuredPositions {
+    run_id: usize,
+    loop_name: usize,
+    org: usize,
+    status: usize,
+    termination: usize,
+    started_at_ms: usize,
+    updated_at_ms: usize,
+    iterations: usize,
+    tokens: usize,
+    cost_usd: usize,
+}
+
+impl MeasuredPositions {
+    fn of(rows: &[Row]) -> Self {
+        let Some(row) = rows.first() else { return Self::default() };
+        let at = |name: &str| row.columns().iter().position(|column| column.name() == name).unwrap_or(usize::MAX);
+        Self {
+            run_id: at("run_id"),
+            loop_name: at("loop_name"),
+            org: at("org"),
+            status: at("status"),
+            termination: at("termination"),
+            started_at_ms: at("started_at_ms"),
+            updated_at_ms: at("updated_at_ms"),
+            iterations: at("iterations"),
+            tokens: at("tokens"),
+            cost_usd: at("cost_usd"),
+        }
+    }
+}
+
+fn measured(row: &Row, columns: &MeasuredPositions) -> Result<MeasuredRun, StatementError> {
     let unknown = |word: &str| StoreError::Corrupt(format!("there is no {word}"));
-    let (status, termination): (String, Option<String>) = (row.try_get("status")?, row.try_get("termination")?);
-    let (iterations, tokens): (i32, Option<i64>) = (row.try_get("iterations")?, row.try_get("tokens")?);
+    let (status, termination): (&str, Option<&str>) = (row.try_get(columns.status)?, row.try_get(columns.termination)?);
+    let (iterations, tokens): (i32, Option<i64>) = (row.try_get(columns.iterations)?, row.try_get(columns.tokens)?);
     Ok(MeasuredRun {
-        run_id: row.try_get("run_id")?,
-        loop_name: row.try_get("loop_name")?,
-        org: row.try_get("org")?,
-        status: known(&status).map_err(|_| unknown(&status))?,
-        termination: termination.map(|word| known(&word).map_err(|_| unknown(&word))).transpose()?,
-        started_at_ms: row.try_get("started_at_ms")?,
-        updated_at_ms: row.try_get("updated_at_ms")?,
+        run_id: row.try_get(columns.run_id)?,
+        loop_name: row.try_get(columns.loop_name)?,
+        org: row.try_get(columns.org)?,
+        status: known(status).map_err(|_| unknown(status))?,
+        termination: termination.map(|word| known(word).map_err(|_| unknown(word))).transpose()?,
+        started_at_ms: row.try_get(columns.started_at_ms)?,
+        updated_at_ms: row.try_get(columns.updated_at_ms)?,
         iterations: u32::try_from(iterations).unwrap_or_default(),
         tokens: tokens.map(|tokens| u64::try_from(tokens).unwrap_or_default()),
-        cost_usd: row.try_get("cost_usd")?,
+        cost_usd: row.try_get(columns.cost_usd)?,
     })
 }
 
