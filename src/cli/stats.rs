@@ -192,7 +192,7 @@ fn summary(look: &Look, report: &RunStats) -> String {
         .zip(total.p95_ms)
         .map(|(p50, p95)| format!("half ended within {}, 95 % within {}", of(p50), of(p95)));
     line(times.into_iter().collect());
-    line(vec![plural(total.tokens, "token"), dollars(total.cost_usd)]);
+    line(vec![plural(total.tokens, "token"), format!("cost {}", html::run_cost(total))]);
     let waits = (total.human_waits > 0).then(|| {
         format!("waited for a human {}, {} in all", times_of(total.human_waits), duration(total.human_wait_ms))
     });
@@ -220,11 +220,6 @@ fn of_groups(look: &Look, head: &'static str, groups: &[RunGroup]) -> String {
         let cell = |group: &RunGroup| of(&group.figures).map(|ms| duration(u64::try_from(ms).unwrap_or_default()));
         TableColumn::number(head, groups.iter().map(|group| cell(group).unwrap_or_default()).collect())
     };
-    let cost = |group: &RunGroup| {
-        let more = if group.figures.unpriced_runs > 0 { " and more" } else { "" };
-        let is_known = group.figures.cost_usd > 0.0 || group.figures.unpriced_runs == 0;
-        if is_known { format!("{}{more}", dollars(group.figures.cost_usd)) } else { "not known".to_owned() }
-    };
     let key = |group: &RunGroup| {
         if group.key.is_empty() { "(none)".to_owned() } else { escape::line(&group.key).into_owned() }
     };
@@ -241,7 +236,7 @@ fn of_groups(look: &Look, head: &'static str, groups: &[RunGroup]) -> String {
             time("P50", &|figures| figures.p50_ms),
             time("P95", &|figures| figures.p95_ms),
             number("TOKENS", &|figures| figures.tokens),
-            TableColumn::number("COST", groups.iter().map(cost).collect()),
+            TableColumn::number("COST", groups.iter().map(|group| html::run_cost(&group.figures)).collect()),
             number("RETRIES", &|figures| figures.model_retries.saturating_add(figures.tool_retries)),
             number("STUCK", &|figures| figures.stuck.values().sum()),
             TableColumn::number("HUMANS", groups.iter().map(|group| timed(group.figures.human_wait_ms)).collect()),

@@ -179,10 +179,11 @@ pub(super) fn ask_again(program: &LoopProgram, state: &mut LoopState, limit: Lim
 /// The run fails because of a limit.
 pub(super) fn failed(program: &LoopProgram, state: &LoopState, limit: Limit) -> Next {
     let (code, message) = match limit {
-        Limit::MaxIterations => (
-            "max_iterations",
-            format!("{} iterations passed without an answer", DocumentLimits::from(program).max_iterations(state)),
-        ),
+        Limit::MaxIterations => {
+            let most = DocumentLimits::from(program).max_iterations(state);
+            let noun = if most == 1 { "iteration" } else { "iterations" };
+            ("max_iterations", format!("{most} {noun} passed without an answer"))
+        }
         Limit::Timeout => ("timeout", format!("{} ms of active time passed without an answer", state.timeout_ms())),
         Limit::Context => ("context", context_words(program, state)),
         Limit::Budget => ("budget", "the run's budget is spent".to_owned()),

@@ -243,7 +243,7 @@ fn a_limit_that_did_not_end_the_run_or_that_it_has_not_is_not_raised() {
     let ended = place(json!({ "max_iterations": 1, "budget": { "tokens": 100_000 } }), &[keep("a"), keep("b")]);
     start(&ended);
     for (flags, words) in [
-        (["--timeout-ms", "9000000"], "this limit did not end the run: 1 iterations passed"),
+        (["--timeout-ms", "9000000"], "this limit did not end the run: 1 iteration passed"),
         (["--budget-tokens", "200000"], "this limit did not end the run"),
         (["--max-iterations", "1"], "`max_iterations` must be more than 1, which is used already"),
         (["--budget-usd", "nothing"], "above 0"),

@@ -42,7 +42,7 @@ const STYLE: &str = include_str!("html/style.css");
 const LONG: usize = 900;
 
 pub use comparison::{beside, words as difference_words};
-pub use stats::{run_remarks, run_stats};
+pub use stats::{run_cost, run_remarks, run_stats};
 pub use steps::view as steps_at;
 pub use tuning::tuning;
 

@@ -85,7 +85,7 @@ fn facts(page: &mut String, total: &RunFigures) {
         ("Half within", time(total.p50_ms)),
         ("95 % within", time(total.p95_ms)),
         ("Tokens", Some(count(total.tokens))),
-        ("Cost", Some(dollars(total.cost_usd))),
+        ("Cost", Some(run_cost(total))),
         ("Retries", Some(count(total.model_retries.saturating_add(total.tool_retries)))),
         ("In circles", Some(count(stuck))),
         ("Waited for humans", Some(duration(total.human_wait_ms))),
@@ -264,7 +264,7 @@ fn of_groups(page: &mut String, title: &str, head: &str, groups: &[RunGroup]) {
             time(figures.p50_ms),
             time(figures.p95_ms),
             count(figures.tokens),
-            dollars(figures.cost_usd),
+            run_cost(figures),
             count(figures.model_retries.saturating_add(figures.tool_retries)),
             count(figures.stuck.values().sum()),
             duration(figures.human_wait_ms),
@@ -346,6 +346,15 @@ fn left_out(page: &mut String, report: &RunStats) {
     page.push_str("</section>\n");
 }
 
+/// What runs cost, as far as prices are known.
+pub fn run_cost(figures: &RunFigures) -> String {
+    match (figures.unpriced_runs > 0, figures.cost_usd > 0.0) {
+        (false, _) => dollars(figures.cost_usd),
+        (true, true) => format!("{} and more", dollars(figures.cost_usd)),
+        (true, false) => "not known".to_owned(),
+    }
+}
+
 /// What the report lacks, a sentence each.
 pub fn run_remarks(report: &RunStats) -> Vec<String> {
     let RunStats { total, left_out, .. } = report;
@@ -375,4 +384,17 @@ pub fn run_remarks(report: &RunStats) -> Vec<String> {
 
 fn number(value: u64) -> f64 {
     f64::from(u32::try_from(value).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_without_a_price_is_not_shown_as_none() {
+        let shown =
+            |cost_usd, unpriced_runs| run_cost(&RunFigures { cost_usd, unpriced_runs, ..RunFigures::default() });
+        assert_eq!((shown(0.0, 0), shown(2.0, 0)), ("$0.0000".to_owned(), "$2.00".to_owned()));
+        assert_eq!((shown(0.0, 1), shown(2.0, 1)), ("not known".to_owned(), "$2.00 and more".to_owned()));
+    }
 }
