@@ -54,7 +54,8 @@ pub fn most_tokens_of(program: &LoopProgram, state: &LoopState) -> u64 {
         return most_tokens(bytes(conversation, Some(program), selected), messages);
     }
     // A tool that was found since is declared in the next request: which ones were in the last one is not kept.
-    let declared = selected.map_or(0, |_| bytes(conversation, Some(program), selected).saturating_sub(conversation.bytes));
+    let declared =
+        selected.map_or(0, |_| bytes(conversation, Some(program), selected).saturating_sub(conversation.bytes));
     let added = conversation.bytes.saturating_sub(known).saturating_add(declared);
     counted.saturating_add(most_tokens(added, messages))
 }

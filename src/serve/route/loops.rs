@@ -154,7 +154,7 @@ pub async fn loops(
                 Err(problem) if problem.status == StatusCode::NOT_FOUND => false,
                 Err(problem) => return Err(problem),
             };
-            schedule.waits_for = is_seen.then(|| WaitedRun { agent_run_id: run.run_id, status: run.status });
+            schedule.waits_for = is_seen.then_some(WaitedRun { agent_run_id: run.run_id, status: run.status });
         }
     }
     let reload_failed_since = app.runs.current.fault().map(|fault| rfc3339(fault.since_ms));

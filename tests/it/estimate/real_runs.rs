@@ -95,7 +95,7 @@ fn attempts_that_take_too_long_count_for_the_bound_the_budget_the_usage_and_the_
     assert!(counted(&result) >= paid, "{result}");
     assert!(counted(&result) <= most["tokens"].as_u64().unwrap(), "{result}");
     assert_eq!(result["usage"]["at_most"], true, "{result}");
-    assert_eq!(settled(&place) as u64, counted(&result), "one rule for the limits and the run");
+    assert_eq!(u64::try_from(settled(&place)).unwrap(), counted(&result), "one rule for the limits and the run");
     let trace = place.call(&["trace", "r"]).stdout;
     assert!(trace.contains("the most that it may have used"), "{trace}");
     assert!(ran.stderr.contains("at most ") || trace.contains("at most "), "{}{trace}", ran.stderr);
@@ -272,7 +272,7 @@ fn a_question_whose_answers_are_not_taken_is_asked_as_often_as_the_estimate_says
     let result = run(&place).json();
     let replied = server.requests().len() as u64;
     assert!(replied == 1 + 12 && replied <= most, "{replied} of {most}");
-    let paid: u64 = server.requests().iter().skip(1).map(|request| tokens(request)).sum();
+    let paid: u64 = server.requests().iter().skip(1).map(tokens).sum();
     assert!(counted(&result) >= paid, "{paid}: {result}");
 }
 

@@ -16,7 +16,7 @@ use super::fold;
 use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
 use super::line;
-use super::model::{Ask, KnownRequest, ModelClient, ReplyTimeouts, Wire};
+use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
 use super::outside_events::awaited;
 use super::question_owner;
 use super::run::{Driver, HeldRun};
@@ -441,21 +441,14 @@ impl Engine {
         step(program, &mut state, Event { at, kind: EventKind::Started(Box::new(started)) })?;
         let Some(state) = state.as_loop() else { return Err(asks_none()) };
         let ask = Ask {
-            conversation: &state.conversation,
             program: Some(of_loop),
             selected: state.selected.as_deref(),
-            answer: None,
             input: Some(&state.header.input.value),
-            max_tokens: window::max_tokens(of_loop, state),
             temperature: of_loop.properties.temperature,
             stop: dialect::stop_sequences(of_loop.properties.dialect),
-            partial: None,
-            enough: None,
-            wait: None,
             timeouts: ReplyTimeouts::of(&of_loop.properties),
             must_call: state.must_call_a_tool(of_loop),
-            empty_is_answered: false,
-            known: KnownRequest::default(),
+            ..Ask::lone(&state.conversation, window::max_tokens(of_loop, state))
         };
         Ok(model.request(&ask, &mut Wire::default()))
     }

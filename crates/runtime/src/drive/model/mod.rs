@@ -163,7 +163,28 @@ pub struct Ask<'a> {
 /// How many empty replies to one request are asked for in the same words.
 const EMPTY: u32 = 2;
 
-impl Ask<'_> {
+impl<'a> Ask<'a> {
+    /// A lone question: no loop asks it, so there are no tools, and nobody reads the reply while it comes.
+    pub(crate) fn lone(conversation: &'a Conversation, max_tokens: u32) -> Self {
+        Self {
+            conversation,
+            program: None,
+            selected: None,
+            answer: None,
+            input: None,
+            max_tokens,
+            temperature: None,
+            stop: &[],
+            partial: None,
+            enough: None,
+            wait: None,
+            timeouts: ReplyTimeouts::default(),
+            must_call: false,
+            empty_is_answered: false,
+            known: KnownRequest::default(),
+        }
+    }
+
     /// How many empty replies of a model there may be: those before the request that says so count too.
     fn most_empty(&self, retry: &Retry) -> u32 {
         let left = |attempts: u32| attempts.saturating_sub(EMPTY).clamp(1, EMPTY);

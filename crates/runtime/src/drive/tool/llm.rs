@@ -7,9 +7,7 @@ use serde_json::Value;
 use super::output::{fault, shortened};
 use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;
-use crate::drive::model::{
-    self, Ask, KnownRequest, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire,
-};
+use crate::drive::model::{self, Ask, ModelClient, Models, RetriedAttempt, ScriptPlayer, Wire};
 use crate::drive::retry::{self, Transient};
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
@@ -154,21 +152,11 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
     let enough = |failed: &[FailedAttempt]| budget::uses_up(call.left, failed);
     let after_empty;
     let mut ask = Ask {
-        conversation,
-        program: None,
-        selected: None,
         answer: tool.answer.and_then(|form| form.forms.as_ref()),
-        input: None,
-        max_tokens: max_tokens(tool, &model),
         temperature: tool.action.temperature,
-        stop: &[],
-        partial: None,
         enough: Some(&enough),
         wait: call.wait,
-        timeouts: ReplyTimeouts::default(),
-        must_call: false,
-        empty_is_answered: false,
-        known: KnownRequest::default(),
+        ..Ask::lone(conversation, max_tokens(tool, &model))
     };
     let price = model.facts.price;
     // The run's model can do something else; the deadline of the call is short.

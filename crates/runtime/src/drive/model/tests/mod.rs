@@ -23,9 +23,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::{
-    Ask, KnownRequest, ModelClient, Models, PartialReply, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire, ask,
-};
+use super::{Ask, ModelClient, Models, PartialReply, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire, ask};
 use crate::drive::secret::Vault;
 use loopctl_engine::conversation::{Conversation, Role};
 use loopctl_engine::event::{ModelFault, Reply};
@@ -77,23 +75,7 @@ fn hello() -> Conversation {
 }
 
 fn plain(conversation: &Conversation) -> Ask<'_> {
-    Ask {
-        conversation,
-        program: None,
-        selected: None,
-        answer: None,
-        input: None,
-        max_tokens: 100,
-        temperature: Some(0.7),
-        stop: &[],
-        partial: None,
-        enough: None,
-        wait: None,
-        timeouts: ReplyTimeouts::default(),
-        must_call: false,
-        empty_is_answered: false,
-        known: KnownRequest::default(),
-    }
+    Ask { temperature: Some(0.7), ..Ask::lone(conversation, 100) }
 }
 
 /// Retries that take no time.
