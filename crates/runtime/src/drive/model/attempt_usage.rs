@@ -1,5 +1,6 @@
 //! What an attempt counts, and whether it may have been paid for. One rule for the spending limits, the bound of paid attempts, the
-//! budget and the usage of a run: what was sent, and of which nobody knows what it used, counts the most that it may have used.
+//! budget and the usage of a run: what was sent, and of which nobody knows what it used, counts the most that it may have used. Of
+//! connections that break, the run counts nothing.
 
 use super::failure::{AttemptFailure, SentPart};
 use super::reply::AttemptReply;
@@ -65,13 +66,16 @@ impl AttemptUsage {
 
     /// The failed attempt, as a journal keeps it. `fallback`: none is the run's own model.
     pub fn kept(self, failure: &AttemptFailure, fallback: Option<&ModelFacts>) -> FailedAttempt {
+        // An outage breaks connection after connection, and hardly one of them is paid for: the run outlives them, and only the
+        // spending limits, which must hold whatever came of a request, count each.
+        let counts = !(self.at_most && failure.sent == SentPart::Broken);
         FailedAttempt {
             model: fallback.map(|facts| facts.name.clone()),
             reason: failure.message.clone(),
             delay_ms: 0,
-            usage: self.tokens,
+            usage: self.tokens.filter(|_| counts),
             estimated: self.estimated,
-            at_most: self.at_most,
+            at_most: self.at_most && counts,
             price: fallback.and_then(|facts| facts.price),
         }
     }

@@ -151,8 +151,8 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// A failure that may pass: the attempt is made again. It may have been paid for, and counts the most that it may have used;
-    /// at most 4 attempts at a request are made so, or as many as `retry.attempts` says. See [`Self::unpaid`].
+    /// A failure that may pass: the attempt is made again, as the `retry` of the document says. It may have been paid for: the
+    /// spending limits of a project count the most that it may have used. See [`Self::unpaid`].
     pub fn transient(message: impl Into<String>) -> Self {
         Self { message: message.into(), transient: true, is_unpaid: false }
     }
@@ -162,8 +162,7 @@ impl ModelError {
         Self { message: message.into(), transient: false, is_unpaid: false }
     }
 
-    /// The same failure of a request for which nobody pays: it was not sent, or it was refused. How often it is made again is
-    /// bounded by the time of `retry` alone.
+    /// The same failure of a request for which nobody pays: it was not sent, or it was refused.
     #[must_use]
     pub fn unpaid(self) -> Self {
         Self { is_unpaid: true, ..self }
@@ -201,7 +200,7 @@ pub(super) async fn attempt(
         Caught(replied).await.map_err(|panic| lasting(&format!("the model {:?} panicked: {panic}", peer.name)))?;
     let reply = replied.map_err(|error| match error.transient {
         true => {
-            let sent = if error.is_unpaid { SentPart::Nothing } else { SentPart::Request };
+            let sent = if error.is_unpaid { SentPart::Nothing } else { SentPart::Broken };
             AttemptFailure { sent, ..AttemptFailure::unreachable(peer.clean(&error.message)) }
         }
         false => lasting(&error.message),

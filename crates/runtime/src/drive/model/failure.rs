@@ -90,6 +90,8 @@ pub(super) enum SentPart {
     NobodyListens,
     /// There was no connection.
     Nothing,
+    /// The request, as far as is known; then the connection broke, before a whole answer came: as when a server starts again.
+    Broken,
     /// The request, as far as is known.
     Request,
     /// The request, and a part of its reply came back.
@@ -161,7 +163,7 @@ impl AttemptFailure {
     pub(super) fn may_be_paid(&self) -> bool {
         match self.sent {
             SentPart::NobodyListens | SentPart::Nothing => false,
-            SentPart::Request => self.transient && self.status.is_none(),
+            SentPart::Broken | SentPart::Request => self.transient && self.status.is_none(),
             SentPart::PartOfReply => true,
         }
     }
@@ -288,12 +290,15 @@ impl Peer {
     /// What a fault of the connection means, by its causes.
     pub(super) fn connection(&self, error: &reqwest::Error) -> AttemptFailure {
         let name = &self.name;
-        let sent = if error.is_connect() { SentPart::Nothing } else { SentPart::Request };
         if error.is_timeout() {
-            let what = if error.is_connect() { "took no connection" } else { "sent nothing" };
+            let (what, sent) = match error.is_connect() {
+                true => ("took no connection", SentPart::Nothing),
+                false => ("sent nothing", SentPart::Request),
+            };
             let failure = AttemptFailure::unreachable(format!("timed out: {name} {what} for too long"));
             return AttemptFailure { sent, ..failure };
         }
+        let sent = if error.is_connect() { SentPart::Nothing } else { SentPart::Broken };
         let mut kind = None;
         let mut deepest: &dyn Error = error;
         while let Some(cause) = deepest.source() {

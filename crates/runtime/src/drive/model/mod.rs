@@ -493,8 +493,11 @@ impl ModelClient {
             Ok(if is_over { StreamState::Over } else { pieces.progress().since(before) })
         });
         if let Err(failure) = read.await {
-            let sent = SentPart::PartOfReply;
-            return Err(AttemptFailure { usage: failure.usage.or(pieces.usage()), sent, ..failure });
+            // What is counted together with the failure is all; what was counted before it may be a part.
+            if failure.usage.is_some() {
+                return Err(failure);
+            }
+            return Err(AttemptFailure { usage: pieces.usage(), sent: SentPart::PartOfReply, ..failure });
         }
         let reply = pieces.whole(peer).map_err(|failure| AttemptFailure { sent: SentPart::PartOfReply, ..failure })?;
         Ok(AttemptReply { time_to_first_token_ms: first_ms, ..reply })

@@ -239,9 +239,9 @@ impl KnownDay {
         let next = at.tomorrow().and_then(|next| next.start_of_day());
         // While clocks are changed, a moment of one day may come after the first one of the next.
         let whole = at.start_of_day().ok().zip(next.ok()).filter(|(from, until)| from.offset() == until.offset());
-        let (from_ms, until_ms) = whole.map_or((at_ms, at_ms.saturating_add(1)), |(from, until)| {
-            (from.timestamp().as_millisecond(), until.timestamp().as_millisecond())
-        });
+        let whole = whole.map(|(from, until)| (from.timestamp().as_millisecond(), until.timestamp().as_millisecond()));
+        let is_in = |(from_ms, until_ms): &(i64, i64)| (*from_ms..*until_ms).contains(&at_ms);
+        let (from_ms, until_ms) = whole.filter(is_in).unwrap_or((at_ms, at_ms.saturating_add(1)));
         Self { name: at.date().to_string(), from_ms, until_ms }
     }
 }
