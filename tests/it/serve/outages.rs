@@ -36,7 +36,8 @@ fn away(back: &Arc<AtomicBool>, asks_for: Option<&'static str>) -> (Server, Plac
         &json!({ "allow": { "private_addresses": true }, "model": "main",
             "models": { "main": { "provider": "openai", "base_url": format!("{}/v1", model.url()), "model": "fake-1" } } }),
     );
-    let retry = json!({ "attempts": 9_000, "base_ms": 20, "max_ms": 20 });
+    // Often enough, and with room for what is judged meanwhile.
+    let retry = json!({ "attempts": 9_000, "base_ms": 200, "max_ms": 200 });
     let react = |more: Value| {
         crate::common::with(json!({ "mode": "react", "objective": "Do it.", "tools": [], "retry": retry }), more)
     };
