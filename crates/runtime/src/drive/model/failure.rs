@@ -90,7 +90,7 @@ pub(super) enum SentPart {
     NobodyListens,
     /// There was no connection.
     Nothing,
-    /// The request, as far as is known; then the connection broke, before a whole answer came: as when a server starts again.
+    /// The request, as far as is known; then the connection broke, before an answer began: as when a server starts again.
     Broken,
     /// The request, as far as is known.
     Request,
@@ -298,7 +298,12 @@ impl Peer {
             let failure = AttemptFailure::unreachable(format!("timed out: {name} {what} for too long"));
             return AttemptFailure { sent, ..failure };
         }
-        let sent = if error.is_connect() { SentPart::Nothing } else { SentPart::Broken };
+        let sent = match error.is_connect() {
+            true => SentPart::Nothing,
+            // An answer that breaks off was made, and is paid for.
+            false if error.is_body() || error.is_decode() => SentPart::PartOfReply,
+            false => SentPart::Broken,
+        };
         let mut kind = None;
         let mut deepest: &dyn Error = error;
         while let Some(cause) = deepest.source() {

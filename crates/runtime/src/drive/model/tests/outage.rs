@@ -32,7 +32,7 @@ async fn a_server_that_is_away_for_an_hour_is_asked_until_it_is_back() {
             0 => Answer::json(LOADING).status(503),
             1 => Answer::reset(),
             2 => Answer::closed(),
-            _ => Answer::openai("cut").cut(),
+            _ => Answer::json(LOADING).status(503).cut(),
         },
     });
     let (reply, failed) = greet_patiently(&[openai(&server)], &patient(Some(2 * HOUR_MS))).await;

@@ -280,7 +280,8 @@ async fn time_bounds_only_attempts_that_cost_nothing() {
         "[DONE]".to_owned(),
     ]);
     let away = Answer::json("{}").status(503);
-    for (answer, requests) in [(broken, 4), (away, 7)] {
+    let cut = openai_answer().cut();
+    for (answer, requests) in [(broken, 4), (cut, 4), (away, 7), (Answer::closed(), 7), (Answer::reset(), 7)] {
         let server = Server::with(move |number, _| if number < 6 { answer.clone() } else { openai_answer() });
         let rule = Retry { attempts: None, for_ms: Some(60_000), base_ms: 0, max_ms: 0 };
         let reply = ask(&[openai(&server)], &plain(&hello()), &mut Wire::default(), &rule, &|_| ()).await;
