@@ -266,6 +266,37 @@ fn a_pattern_that_no_action_has_is_an_error_and_so_is_a_description_of_many() {
 }
 
 #[test]
+fn two_patterns_that_name_the_same_action_are_an_error() {
+    let place = place(
+        &json!({ "tools": [
+            { "type": "action", "name": "*" },
+            { "type": "action", "name": "archive_*", "requires_approval": true },
+        ] }),
+        "http://127.0.0.1:1",
+    );
+    let checked = place.call(&["check", "--format", "json"]);
+    assert_eq!(checked.code, 1, "{checked:#?}");
+    assert!(checked.stdout.contains("L033") && checked.stdout.contains("and 11 more"), "{checked:#?}");
+}
+
+#[test]
+fn a_declaration_by_the_full_name_holds_in_any_order() {
+    let all = json!({ "type": "action", "name": "*" });
+    let own = json!({ "type": "action", "name": "archive_orders", "requires_approval": true });
+    for tools in [json!([all, own]), json!([own, all])] {
+        let place = place(&json!({ "tools": tools }), "http://127.0.0.1:1");
+        let checked = place.call(&["check"]);
+        assert_eq!(checked.code, 0, "{checked:#?}");
+        place.json(
+            "script.json",
+            &json!({ "replies": [think("archive_orders", json!({ "id": "7" })), complete(json!("ok"))] }),
+        );
+        let (_, result) = place.run(&[]);
+        assert_eq!(result["status"], "paused", "{result:#}");
+    }
+}
+
+#[test]
 fn many_tools_are_warned_of_where_each_request_has_all() {
     let whole = place(&json!({ "select": null }), "http://127.0.0.1:1");
     let checked = whole.call(&["check", "--format", "json"]);

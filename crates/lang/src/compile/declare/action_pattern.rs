@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::{Declare, MAX_TOOLS};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
-use crate::language::ToolDeclaration;
-use crate::language::tool::{ActionTool, TypedTool};
+use crate::language::tool::ActionTool;
 use crate::policy::name_pattern::matches_pattern;
 
 impl Declare<'_> {
     /// Makes a tool of each action whose name is as the declaration at `pointer` says. One that has a declaration of its own is
-    /// declared by that.
+    /// declared by that; one that another pattern has declared is an error, because only one of the two settings could hold.
     pub(super) fn actions_like(&mut self, declaration: &ActionTool, pointer: &str) {
         let (pattern, at) = (declaration.name.as_str(), format!("{pointer}/name"));
         let names = self.catalog.all.iter().map(|action| action.name);
@@ -27,9 +28,24 @@ impl Declare<'_> {
             let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at.as_str(), self.main.tree.place(&at));
             self.faults.push(fault.help("declare the action that it is meant for by its name"));
         }
-        let own: BTreeSet<&str> = self.properties.tools.iter().filter_map(written_name).collect();
-        let names: Vec<&str> =
-            matching.into_iter().filter(|name| !own.contains(name) && !self.declared.contains_key(*name)).collect();
+        let written = self.layout.get(self.main, "tools").and_then(Value::as_array);
+        let own: BTreeSet<&str> = written.into_iter().flatten().filter_map(written_name).collect();
+        let (twice, names): (Vec<&str>, Vec<&str>) =
+            matching.into_iter().filter(|name| !own.contains(name)).partition(|name| self.declared.contains_key(*name));
+        if let Some((first, declared)) = twice.first().and_then(|name| Some((name, self.declared.get(*name)?))) {
+            let others = match twice.len() - 1 {
+                0 => String::new(),
+                others => format!(" and {others} more that `{pattern}` names"),
+            };
+            let message = format!("`{first}` is declared twice{others}");
+            let place = self.main.tree.place(declared);
+            let fault = Diagnostic::error(codes::DUPLICATE_TOOL, message, at.as_str(), self.main.tree.place(&at));
+            let help = format!(
+                "give an action that needs other settings a declaration by its full name, `{first}`: it holds instead of a pattern's, \
+                 in any order"
+            );
+            self.faults.push(fault.help(help).related(&place, "it is declared here already"));
+        }
         for name in names {
             if self.tools.len() >= MAX_TOOLS {
                 let message = format!("a loop may have at most {MAX_TOOLS} tools; the rest is not looked at");
@@ -44,11 +60,8 @@ impl Declare<'_> {
     }
 }
 
-/// The name that a declaration has for one tool.
-fn written_name(declaration: &ToolDeclaration) -> Option<&str> {
-    match declaration {
-        ToolDeclaration::Typed(TypedTool::Action(tool)) => Some(&tool.name),
-        ToolDeclaration::Typed(_) => None,
-        ToolDeclaration::Legacy(name) => Some(name),
-    }
+/// The name that a declaration of an action has for one tool.
+fn written_name(declaration: &Value) -> Option<&str> {
+    let is_action = declaration.get("type").is_some_and(|kind| kind == "action");
+    declaration.as_str().or_else(|| declaration.get("name")?.as_str().filter(|_| is_action))
 }
