@@ -297,6 +297,43 @@ fn a_declaration_by_the_full_name_holds_in_any_order() {
 }
 
 #[test]
+fn a_tool_that_says_much_takes_no_other_ones_place() {
+    let place = place(
+        &json!({ "dialect": "tool_calls", "tools": [{ "type": "action", "name": "*" }],
+            "objective": "Tell the customer by mail when the money of a refund arrives, who paid twice for one thing." }),
+        "http://127.0.0.1:1",
+    );
+    let says = json!({ "description": "Tell her by mail when money arrives: paid twice for one thing." });
+    place.json("actions/notes.json", &json!([web("notes", "http://127.0.0.1:1/notes", says)]));
+    let names = declared(&prompt(&place));
+    assert_eq!(own(&names).len(), 4, "{names:?}");
+    assert!(names.iter().any(|name| name.ends_with("_refunds")), "{names:?}");
+}
+
+#[test]
+fn the_end_of_a_long_objective_is_read() {
+    let long: String = (0..400).map(|number| format!("word{number} ")).collect();
+    let properties = json!({ "dialect": "tool_calls", "objective": format!("{long} Export the shipments.") });
+    let names = declared(&prompt(&place(&properties, "http://127.0.0.1:1")));
+    assert!(names.contains("export_shipments"), "{names:?}");
+}
+
+#[test]
+fn an_estimate_counts_all_that_must_be_called() {
+    let tokens = |select: Value| {
+        let names: Vec<String> =
+            VERBS.iter().flat_map(|verb| SUBJECTS.iter().map(move |subject| format!("{verb}_{subject}s"))).collect();
+        let properties =
+            json!({ "max_iterations": 1, "max_tokens": 1000, "select": select, "require_tool_before_answer": names });
+        let ran = place(&properties, "http://127.0.0.1:1").call(&["estimate", "loop.json", "--output", "json"]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        ran.json()["most"]["input_tokens"].as_u64().expect("a number")
+    };
+    let (some, all) = (tokens(json!({ "by": "search", "most": 1 })), tokens(Value::Null));
+    assert!(some >= all, "{some} of {all}");
+}
+
+#[test]
 fn many_tools_are_warned_of_where_each_request_has_all() {
     let whole = place(&json!({ "select": null }), "http://127.0.0.1:1");
     let checked = whole.call(&["check", "--format", "json"]);

@@ -32,7 +32,12 @@ impl PartialEq for SelectedTools {
 impl SelectedTools {
     /// Whether the tool at a place is offered. The built-in ones are not asked for.
     pub fn has(&self, place: usize) -> bool {
-        self.fitting.binary_search(&place).is_ok() || self.found.contains(&place)
+        self.is_fitting(place) || self.found.contains(&place)
+    }
+
+    /// Whether the tool at a place was selected at the start.
+    pub fn is_fitting(&self, place: usize) -> bool {
+        self.fitting.binary_search(&place).is_ok()
     }
 
     /// The places of the tools, those that were found last.
@@ -43,7 +48,7 @@ impl SelectedTools {
     /// The same with what was found now. The oldest of too many is no longer offered: it can be found again.
     pub fn with(&self, now: &[usize]) -> Self {
         let kept = self.found.iter().filter(|place| !now.contains(place));
-        let new = now.iter().filter(|place| self.fitting.binary_search(place).is_err());
+        let new = now.iter().filter(|place| !self.is_fitting(**place));
         let mut found: Vec<usize> = kept.chain(new).copied().collect();
         found.drain(..found.len().saturating_sub(MAX_FOUND));
         Self { fitting: self.fitting.clone(), found, turn_schema: OnceLock::new() }
@@ -70,10 +75,7 @@ impl LoopProgram {
     /// answer is always among them.
     pub fn selected(&self, objective: &str) -> Option<SelectedTools> {
         let select = self.selection()?;
-        let required = match &self.properties.require_tool_before_answer {
-            Some(RequiredTools::All(names)) => names.as_slice(),
-            Some(RequiredTools::Any(_)) | None => &[],
-        };
+        let required = self.always_selected();
         let is_required = |tool: &Tool| required.contains(&tool.name);
         let mut fitting: Vec<usize> =
             self.tools.iter().enumerate().filter(|(_, tool)| is_required(tool)).map(|(place, _)| place).collect();
@@ -85,6 +87,14 @@ impl LoopProgram {
         }
         fitting.sort_unstable();
         Some(SelectedTools { fitting, ..SelectedTools::default() })
+    }
+
+    /// The names of the tools that must be called before an answer, each of them.
+    fn always_selected(&self) -> &[String] {
+        match &self.properties.require_tool_before_answer {
+            Some(RequiredTools::All(names)) => names.as_slice(),
+            Some(RequiredTools::Any(_)) | None => &[],
+        }
     }
 
     /// The words of its tools, read at the first call.
@@ -105,7 +115,8 @@ impl LoopProgram {
     pub fn most_offered(&self) -> usize {
         let all = self.offered().count();
         let built_in = self.offered().filter(|tool| matches!(tool.kind, ToolKind::Builtin(_))).count();
-        let selected = |select| most(select).saturating_add(MAX_FOUND).saturating_add(built_in);
+        let selected =
+            |select| most(select).max(self.always_selected().len()).saturating_add(MAX_FOUND).saturating_add(built_in);
         self.selection().map_or(all, |select| selected(select).min(all))
     }
 }

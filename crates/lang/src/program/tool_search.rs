@@ -1,6 +1,6 @@
 //! Which tools fit a text: they are ranked by the words that their names and descriptions have in common with it. A word
-//! counts for more the fewer tools have it, and for nothing where more than half of them do. Whole numbers only: the same
-//! text ranks the tools alike on each machine.
+//! counts for more the fewer tools have it and the fewer words there are beside it, and for nothing where more than half of
+//! the tools have it. Whole numbers only: the same text ranks the tools alike on each machine.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,8 +9,6 @@ use super::{Tool, ToolKind};
 /// The most characters of a description, and of a text that is searched for, that are read.
 const MAX_DESCRIPTION: usize = 2_000;
 const MAX_TEXT: usize = 20_000;
-/// The most words of a text that is searched for.
-const MAX_WORDS: usize = 200;
 /// Words that say nothing of what a tool does: without them, an objective that no tool fits selects none.
 const COMMON: [&str; 40] = [
     "a", "all", "an", "and", "any", "are", "as", "at", "be", "been", "by", "do", "each", "for", "from", "has", "have",
@@ -19,8 +17,8 @@ const COMMON: [&str; 40] = [
 ];
 /// How much more a word of the name counts than one of the description.
 const NAME: u64 = 3;
-/// A tool with less than this part of the best one's score fits by words that say little.
-const LEAST_PART: u64 = 6;
+/// What a word counts in a text of one word. In a longer one it counts for less, so that no tool fits because it says much.
+const WORD: u64 = 64;
 
 /// The words of a program's tools.
 #[derive(Debug, Default)]
@@ -36,8 +34,8 @@ pub struct ToolIndex {
 #[derive(Debug)]
 struct WordUse {
     place: usize,
-    in_name: bool,
-    in_description: bool,
+    /// What the word counts there.
+    weight: u64,
 }
 
 impl ToolIndex {
@@ -57,10 +55,11 @@ impl ToolIndex {
             each_word(&tool.description, MAX_DESCRIPTION, &mut |word| {
                 in_description.insert(word);
             });
+            let (name, description) = (NAME * part_of(in_name.len()), part_of(in_description.len()));
             for word in in_name.union(&in_description) {
-                let found =
-                    WordUse { place, in_name: in_name.contains(word), in_description: in_description.contains(word) };
-                index.words.entry(word.clone()).or_default().push(found);
+                let of_name = u64::from(in_name.contains(word)) * name;
+                let weight = of_name + u64::from(in_description.contains(word)) * description;
+                index.words.entry(word.clone()).or_default().push(WordUse { place, weight });
             }
         }
         index
@@ -72,7 +71,7 @@ impl ToolIndex {
         let named = self.names.get(&text.trim().to_lowercase()).copied();
         let mut words = HashSet::new();
         each_word(text, MAX_TEXT, &mut |word| {
-            if words.len() < MAX_WORDS && !COMMON.contains(&word.as_str()) {
+            if !COMMON.contains(&word.as_str()) {
                 words.insert(word);
             }
         });
@@ -80,17 +79,20 @@ impl ToolIndex {
         for uses in words.iter().filter_map(|word| self.words.get(word)) {
             let rarity = u64::from((self.tools / uses.len().max(1)).max(1).ilog2());
             for found in uses {
-                let weight = u64::from(found.in_name) * NAME + u64::from(found.in_description);
                 let score = scores.entry(found.place).or_default();
-                *score = score.saturating_add(rarity * rarity * weight);
+                *score = score.saturating_add(rarity * rarity * found.weight);
             }
         }
-        let least = scores.values().max().map_or(0, |best| best / LEAST_PART).max(1);
-        let fits = |(place, score): &(usize, u64)| *score >= least && Some(*place) != named;
+        let fits = |(place, score): &(usize, u64)| *score > 0 && Some(*place) != named;
         let mut ranked: Vec<(usize, u64)> = scores.into_iter().filter(fits).collect();
         ranked.sort_unstable_by(|(place, score), (other, others)| others.cmp(score).then(place.cmp(other)));
         named.into_iter().chain(ranked.into_iter().map(|(place, _)| place)).take(most).collect()
     }
+}
+
+/// What a word counts in a text of so many words: less in each twice as long.
+fn part_of(words: usize) -> u64 {
+    WORD / u64::from(words.max(1).ilog2() + 1)
 }
 
 /// The words of the first characters of a text, in lower case and in the singular. `listOpen_issues` has three; in scripts
