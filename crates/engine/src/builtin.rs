@@ -39,8 +39,8 @@ pub(super) fn question(input: &Value) -> Question {
     }
 }
 
-/// Runs a built-in tool with an input that its schema accepts.
-pub(super) fn run(program: &LoopProgram, state: &mut LoopState, which: Builtin, input: &Value) -> Done {
+/// Runs a built-in tool with an input that its schema accepts, in a turn with this number of calls.
+pub(super) fn run(program: &LoopProgram, state: &mut LoopState, which: Builtin, input: &Value, calls: usize) -> Done {
     match which {
         Builtin::Complete => complete(program, state, input),
         Builtin::PauseForHuman => Done::AsksHuman,
@@ -57,7 +57,7 @@ pub(super) fn run(program: &LoopProgram, state: &mut LoopState, which: Builtin, 
         Builtin::LogProgress => Done::Observed(ToolResult::Ok(json!("Noted."))),
         Builtin::FindTool => {
             let query = text(input, "query").unwrap_or_default();
-            Done::Observed(find_tool::run(program, state, &query))
+            Done::Observed(find_tool::run(program, state, &query, calls))
         }
         // The validation refuses it earlier.
         Builtin::RunWorkflow => Done::Observed(ToolResult::failed("no workflow is declared for this loop")),

@@ -334,6 +334,52 @@ fn an_estimate_counts_all_that_must_be_called() {
 }
 
 #[test]
+fn what_is_offered_is_not_found_again_and_the_rest_is_counted() {
+    let place = place(&json!({}), "http://127.0.0.1:1");
+    let replies = json!([
+        think("__find_tool__", json!({ "query": "invoices" })),
+        think("__find_tool__", json!({ "query": "export" })),
+        complete(json!("ok")),
+    ]);
+    place.json("script.json", &json!({ "replies": replies }));
+    let (_, result) = place.run(&[]);
+    let first = &result["trace"][0]["observation"];
+    assert_eq!(first["tools"].as_array().map(Vec::len), Some(1), "{first:#}");
+    assert_eq!(first["tools"][0]["name"], "export_invoices");
+    assert_eq!(first["already_offered"].as_array().map(Vec::len), Some(4), "{first:#}");
+    let second = &result["trace"][1]["observation"];
+    assert_eq!((second["tools"].as_array().map(Vec::len), &second["more_that_match"]), (Some(6), &json!(6)));
+}
+
+#[test]
+fn a_long_schema_is_shown_in_short_and_whole_where_the_tool_is_named() {
+    let place = place(
+        &json!({ "tools": [{ "type": "action", "name": "*" }], "max_observation_chars": 4_000 }),
+        "http://127.0.0.1:1",
+    );
+    let action = |name: &str, length: usize| {
+        let parameters = json!({ "type": "object", "required": ["account"], "properties": {
+            "account": { "type": "string", "description": "x".repeat(length) }, "limit": { "type": "integer" } } });
+        let described = json!({ "parameters": parameters, "description": "Audits the ledger." });
+        web(name, "http://127.0.0.1:1/audit", described)
+    };
+    place.json("actions/audit.json", &json!([action("audit_one", 3_000), action("audit_all", 9_000)]));
+    let find = |query: &str| think("__find_tool__", json!({ "query": query }));
+    let replies = json!([find("audit all"), find("audit_one"), find("audit_all"), complete(json!("ok"))]);
+    place.json("script.json", &json!({ "replies": replies }));
+    let (ran, result) = place.run(&[]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let short = json!({ "type": "object", "required": ["account"], "properties": {
+        "account": { "type": "string" }, "limit": { "type": "integer" } } });
+    let found = |at: usize| &result["trace"][at]["observation"]["tools"][0];
+    for at in [0, 2] {
+        assert_eq!((&found(at)["name"], &found(at)["input"]), (&json!("audit_all"), &short), "{result:#}");
+        assert!(found(at)["note"].as_str().is_some_and(|note| note.contains("in short")), "{result:#}");
+    }
+    assert!(found(1)["input"].to_string().len() > 3_000, "{result:#}");
+}
+
+#[test]
 fn many_tools_are_warned_of_where_each_request_has_all() {
     let whole = place(&json!({ "select": null }), "http://127.0.0.1:1");
     let checked = whole.call(&["check", "--format", "json"]);

@@ -259,14 +259,15 @@ fn turn(
     let calls: Vec<Wanted> = calls.into_iter().map(|wanted| validate::meant(program, state, wanted)).collect();
     let policy = TurnPolicy::of(program, &calls);
     let mut ending = None;
-    new.calls.reserve_exact(calls.len());
+    let count = calls.len();
+    new.calls.reserve_exact(count);
     for (index, wanted) in calls.into_iter().enumerate() {
         let id = CallId { iteration: new.iteration, index: u32::try_from(index).unwrap_or(u32::MAX) };
         let allowed = validate::call(program, state, &wanted).and_then(|tool| policy.allows(tool).map(|()| tool));
         let progress = match allowed {
             Err(why) => Progress::done(ToolResult::failed(why)),
             Ok(tool) => match tool.kind {
-                ToolKind::Builtin(which) => match builtin::run(program, state, which, &wanted.input) {
+                ToolKind::Builtin(which) => match builtin::run(program, state, which, &wanted.input, count) {
                     builtin::Done::Observed(result) => Progress::done(result),
                     builtin::Done::Remembered(result, key) => {
                         effects.push(Effect::Remember(key));
@@ -367,7 +368,7 @@ fn last_word(program: &LoopProgram, state: &mut LoopState, new: Turn, reply: Fin
     if let (Some(wanted), None) = (only, calls.next())
         && let Ok(tool) = validate::call(program, state, &wanted)
         && let ToolKind::Builtin(Builtin::Complete) = tool.kind
-        && let builtin::Done::Completed(answer) = builtin::run(program, state, Builtin::Complete, &wanted.input)
+        && let builtin::Done::Completed(answer) = builtin::run(program, state, Builtin::Complete, &wanted.input, 1)
     {
         entry_of_answer(state, &new, &wanted);
         return Next::end(Ending {
