@@ -204,7 +204,12 @@ impl<'a> Declare<'a> {
         let main = self.main;
         let place = || main.tree.place(at);
         if is_builtin(name) {
-            let message = format!("`{name}` is built in and always there");
+            let message = match name {
+                builtin::FIND_TOOL => {
+                    format!("`{name}` is built in: a loop has it that declares more tools than `select` offers")
+                }
+                _ => format!("`{name}` is built in and always there"),
+            };
             let fault = Diagnostic::warning(codes::DECLARED_BUILTIN, message, at, place());
             let fault = fault.help("take it out of `tools`");
             self.faults.push(match self.main.tree.removal(pointer) {
@@ -267,6 +272,9 @@ impl<'a> Declare<'a> {
             let message = format!("names that begin with `__` are those of built-in tools; there is no `{}`", name);
             let fault = Diagnostic::error(codes::SHADOWED_BUILTIN, message, at, place());
             return Some(match nearest(name, builtin::NAMES) {
+                Some(near) if near == builtin::FIND_TOOL => {
+                    fault.help(format!("`{near}` is not declared: `select` adds it"))
+                }
                 Some(near) => fault.help(format!("`{near}` is always there: take the declaration out")),
                 None => fault.help("give the action another name"),
             });
