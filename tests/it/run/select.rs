@@ -380,6 +380,31 @@ fn a_long_schema_is_shown_in_short_and_whole_where_the_tool_is_named() {
 }
 
 #[test]
+fn a_new_document_by_which_other_tools_were_found_is_refused() {
+    let says = [
+        calls("", &[("__find_tool__", json!({ "query": "export shipments" }))]),
+        calls("", &[("__pause_for_human__", json!({ "question": "Which?" }))]),
+        answers("", "done"),
+    ];
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::with(move |_, request: &Request| {
+        let turn = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        says.get(turn).expect("three replies").reply("tool_calls", request, turn)
+    });
+    let place = place(&json!({ "dialect": "tool_calls" }), &server.url());
+    let paused = place.call(&["run", "loop.json", "--output", "json"]);
+    let id = paused.json()["run_id"].as_str().expect("an id").to_owned();
+    let whole = std::fs::read_to_string(place.path().join("actions/shop.json")).expect("a text");
+    place.file("actions/shop.json", whole.replace("export_shipments", "send_shipments"));
+    let resume = || place.call(&["resume", &id, "--answer", "7", "--new-document", "--output", "json"]);
+    let refused = resume();
+    assert!(refused.code != 0 && refused.stderr.contains("`__find_tool__` in iteration 1"), "{refused:#?}");
+    place.file("actions/shop.json", whole.replace("list the invoices", "list all invoices"));
+    let ran = resume();
+    assert_eq!(ran.json()["status"], "completed", "{ran:#?}");
+}
+
+#[test]
 fn many_tools_are_warned_of_where_each_request_has_all() {
     let whole = place(&json!({ "select": null }), "http://127.0.0.1:1");
     let checked = whole.call(&["check", "--format", "json"]);

@@ -19,6 +19,7 @@ use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
 use loopctl_lang::diagnostic::Source;
 use loopctl_lang::language::step::OnRejected;
+use loopctl_lang::program::builtin::FIND_TOOL;
 use loopctl_lang::program::flow::{FlowProgram, StepAction};
 use loopctl_lang::program::{Body, Program, ToolKind};
 
@@ -64,11 +65,12 @@ impl Engine {
         let documents = EventKind::NewDocument(start::documents(program, &self.world.texts));
         let mut adoption = Adoption { events: vec![documents], changed: BTreeSet::new() };
         let Some(before) = self.recorded(program, run_id, events) else { return Ok(adoption) };
-        let Some((mut one, mut other)) = FoldedSide::new(&before).zip(FoldedSide::new(program)) else {
-            return Ok(adoption);
-        };
         let refused = |why: String| {
             Fault::Refused(format!("the run can't go on with the new document: {why}; put the old text back"))
+        };
+        let Some((mut one, mut other)) = FoldedSide::new(&before).zip(FoldedSide::new(program)) else {
+            finds_the_same(&before, program, run_id, events).map_err(refused)?;
+            return Ok(adoption);
         };
         for event in events {
             let decided = DecidedSteps::of(&one, &other, event);
@@ -123,6 +125,21 @@ impl Engine {
         };
         of(project).or_else(|| of(None))
     }
+}
+
+/// Refuses a document by which a loop would have found other tools than it did: what it found is not in the journal, and the model
+/// has read it.
+fn finds_the_same(before: &Program, now: &Program, run_id: &str, events: &[Event]) -> Result<(), String> {
+    if before.as_loop().is_none_or(|program| program.selection().is_none()) {
+        return Ok(());
+    }
+    let state = |program| fold::fold(program, run_id, events.to_vec());
+    // What does not fit is refused by the fold that follows.
+    let (Ok(State::Loop(one)), Ok(State::Loop(other))) = (state(before), state(now)) else { return Ok(()) };
+    let differing = one.found_tools().zip(other.found_tools()).find(|(one, other)| one.1 != other.1);
+    differing.map_or(Ok(()), |((iteration, _), _)| {
+        Err(format!("what happened does not fit it (`{FIND_TOOL}` in iteration {iteration} finds other tools by it)"))
+    })
 }
 
 impl<'p> FoldedSide<'p> {
