@@ -98,7 +98,9 @@ impl AttemptUsage {
 /// The most tokens that an attempt may have used of which a provider counted these, if any: the input that it counted is all of it.
 fn most(model: &ModelClient, ask: &Ask<'_>, counted: Option<Tokens>, place: usize) -> Tokens {
     let counted = counted.unwrap_or_default();
-    let own = ask.known.most_input.filter(|_| place == 0);
+    // What the run knows of its request does not hold the schema that this model is sent.
+    let schema = u64::try_from(schema_bytes(model, ask)).unwrap_or(u64::MAX);
+    let own = ask.known.most_input.filter(|_| place == 0).map(|known| known.saturating_add(schema));
     let longest = || request_length::most_tokens(sent_bytes(model, ask), ask.conversation.messages.len());
     let input = if counted.input > 0 { counted.input } else { own.unwrap_or_else(longest) };
     // What is put into a cache may cost more than what is read.
@@ -110,8 +112,12 @@ fn most(model: &ModelClient, ask: &Ask<'_>, counted: Option<Tokens>, place: usiz
 
 /// The bytes of a request, with the tools that are declared in it, and the schema that constrains its reply.
 fn sent_bytes(model: &ModelClient, ask: &Ask<'_>) -> usize {
-    let schema = model.form.constraint.turn(ask).map_or(0, |turn| turn.schema.len());
-    request_length::bytes(ask.conversation, ask.program, ask.selected).saturating_add(schema)
+    request_length::bytes(ask.conversation, ask.program, ask.selected).saturating_add(schema_bytes(model, ask))
+}
+
+/// The bytes of the schema that constrains a reply.
+fn schema_bytes(model: &ModelClient, ask: &Ask<'_>) -> usize {
+    model.form.constraint.turn(ask).map_or(0, |turn| turn.schema.len())
 }
 
 /// The tokens of a reply of so many bytes, estimated.

@@ -159,6 +159,12 @@ impl AttemptFailure {
         self.code == ModelFaultCode::ModelRefused && matches!(self.status, Some(401..=403))
     }
 
+    /// The same failure where nothing of the body of the answer had come: of a connection that broke, no reply is known to have begun.
+    pub(super) fn before_the_first_byte(self) -> Self {
+        let sent = if self.sent == SentPart::PartOfReply { SentPart::Broken } else { self.sent };
+        Self { sent, ..self }
+    }
+
     /// Whether the request may have been paid for although nothing says what it used: it was sent, and nobody refused it.
     pub(super) fn may_be_paid(&self) -> bool {
         match self.sent {

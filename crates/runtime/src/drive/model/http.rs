@@ -230,7 +230,9 @@ impl Endpoint {
             if let Some(is_stream) = sse::is_stream(&begun, labelled) {
                 return Ok((is_stream, begun));
             }
-            let Some(piece) = self.piece(response, stall).await? else { return Ok((labelled, begun)) };
+            let piece = self.piece(response, stall).await;
+            let piece = if begun.is_empty() { piece.map_err(AttemptFailure::before_the_first_byte)? } else { piece? };
+            let Some(piece) = piece else { return Ok((labelled, begun)) };
             begun = if begun.is_empty() { piece } else { [begun, piece].concat().into() };
         }
     }
@@ -291,8 +293,10 @@ impl PieceSource for ResponsePieces<'_> {
         let piece = match self.begun.take().filter(|begun| !begun.is_empty()) {
             Some(begun) => Some(begun),
             None => {
-                let stall = self.stall.or((self.read > 0).then_some(STALL));
-                self.endpoint.piece(&mut self.response, stall).await?
+                let has_begun = self.read > 0;
+                let stall = self.stall.or(has_begun.then_some(STALL));
+                let piece = self.endpoint.piece(&mut self.response, stall).await;
+                if has_begun { piece? } else { piece.map_err(AttemptFailure::before_the_first_byte)? }
             }
         };
         self.read = self.read.saturating_add(piece.as_ref().map_or(0, Bytes::len));

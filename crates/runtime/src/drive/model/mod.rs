@@ -497,7 +497,8 @@ impl ModelClient {
             if failure.usage.is_some() {
                 return Err(failure);
             }
-            return Err(AttemptFailure { usage: pieces.usage(), sent: SentPart::PartOfReply, ..failure });
+            let sent = if failure.sent == SentPart::Broken { failure.sent } else { SentPart::PartOfReply };
+            return Err(AttemptFailure { usage: pieces.usage(), sent, ..failure });
         }
         let reply = pieces.whole(peer).map_err(|failure| AttemptFailure { sent: SentPart::PartOfReply, ..failure })?;
         Ok(AttemptReply { time_to_first_token_ms: first_ms, ..reply })
@@ -596,7 +597,6 @@ pub async fn ask(
             }
             let kept = AttemptUsage::of_failure(model, ask, &failure, place).kept(&failure, facts);
             paid = paid.saturating_add(u32::from(kept.usage.is_some()));
-            before.may_ask_again |= paid < retry.most_paid();
             delay = delay.filter(|_| paid < retry.most_paid());
             let is_refused = failure.reply.is_some() && !failure.is_empty_reply();
             if let Some(reply) = failure.reply.take().filter(|_| is_taken) {
@@ -606,6 +606,7 @@ pub async fn ask(
             tried.push(event::FailedAttempt { delay_ms, ..kept });
             before.may_pass |= failure.transient || failure.wants_a_key();
             let enough = ask.enough.is_some_and(|enough| enough(&tried));
+            before.may_ask_again |= paid < retry.most_paid() && (enough || delay.is_none());
             if enough || delay.is_none() && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
                 if is_missed {
                     failure.message.push_str(": is the server running?");
