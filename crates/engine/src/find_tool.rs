@@ -29,8 +29,17 @@ impl LoopState {
 }
 
 impl LoopState {
+    /// The first iteration in which a search for tools found others than it does in the state under another document: what is found
+    /// is not in the journal, and the model has read it.
+    pub fn differing_search(&self, other: &Self) -> Option<u32> {
+        self.found_tools()
+            .zip(other.found_tools())
+            .find(|(one, other)| one != other)
+            .map(|((iteration, _), _)| iteration)
+    }
+
     /// The iterations in which the model searched for tools, with the names that it read then.
-    pub fn found_tools(&self) -> impl Iterator<Item = (u32, Vec<Value>)> {
+    fn found_tools(&self) -> impl Iterator<Item = (u32, Vec<Value>)> {
         let searches = self.entries.iter().filter(|entry| entry.action.as_deref() == Some(FIND_TOOL));
         searches.map(|entry| {
             let observation = entry.observation.value();

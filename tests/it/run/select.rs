@@ -399,6 +399,8 @@ fn a_new_document_by_which_other_tools_were_found_is_refused() {
     let resume = || place.call(&["resume", &id, "--answer", "7", "--new-document", "--output", "json"]);
     let refused = resume();
     assert!(refused.code != 0 && refused.stderr.contains("`__find_tool__` in iteration 1"), "{refused:#?}");
+    let forked = place.call(&["fork", &id, "--at", "2", "--document", "loop.json"]);
+    assert!(forked.code != 0 && forked.stderr.contains("`__find_tool__` in iteration 1"), "{forked:#?}");
     place.file("actions/shop.json", whole.replace("list the invoices", "list all invoices"));
     let ran = resume();
     assert_eq!(ran.json()["status"], "completed", "{ran:#?}");

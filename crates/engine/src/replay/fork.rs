@@ -8,6 +8,7 @@ use crate::model_requests::{asks, flat, no_such_iteration};
 use crate::state::{Phase, State};
 use crate::step::step;
 use loopctl_lang::program::Program;
+use loopctl_lang::program::builtin::FIND_TOOL;
 
 use super::paired_fold::replay;
 use super::restart::restarted;
@@ -110,10 +111,11 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
         ..*started
     };
     // What can't continue is refused before it is written.
-    state = State::new(program);
+    let before = std::mem::replace(&mut state, State::new(program));
     let start =
         Event { at: events.first().map_or(at, |event| event.at), kind: EventKind::Started(Box::new(started.clone())) };
     step(program, &mut state, start).map_err(|why| why.to_string())?;
+    finds_the_same(&before, &state)?;
     if let Phase::Ended(ending) = &state.phase
         && edit.reply.is_none()
     {
@@ -121,6 +123,15 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
         return Err(format!("the copied steps end the run ({why}): nothing is left to do").into());
     }
     Ok(started)
+}
+
+/// Refuses a document by which the copied steps would have found other tools.
+fn finds_the_same(before: &State, now: &State) -> Result<(), ForkFault> {
+    let (State::Loop(one), State::Loop(other)) = (before, now) else { return Ok(()) };
+    one.differing_search(other).map_or(Ok(()), |iteration| {
+        Err(format!("`{FIND_TOOL}` in iteration {iteration} finds other tools by the document: fork there, or earlier")
+            .into())
+    })
 }
 
 /// The first events, up to where the model is asked for the reply of the iteration; with results, up to its reply.

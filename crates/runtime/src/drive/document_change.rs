@@ -127,8 +127,7 @@ impl Engine {
     }
 }
 
-/// Refuses a document by which a loop would have found other tools than it did: what it found is not in the journal, and the model
-/// has read it.
+/// Refuses a document by which a loop would have found other tools than it did.
 fn finds_the_same(before: &Program, now: &Program, run_id: &str, events: &[Event]) -> Result<(), String> {
     if before.as_loop().is_none_or(|program| program.selection().is_none()) {
         return Ok(());
@@ -136,8 +135,7 @@ fn finds_the_same(before: &Program, now: &Program, run_id: &str, events: &[Event
     let state = |program| fold::fold(program, run_id, events.to_vec());
     // What does not fit is refused by the fold that follows.
     let (Ok(State::Loop(one)), Ok(State::Loop(other))) = (state(before), state(now)) else { return Ok(()) };
-    let differing = one.found_tools().zip(other.found_tools()).find(|(one, other)| one.1 != other.1);
-    differing.map_or(Ok(()), |((iteration, _), _)| {
+    one.differing_search(&other).map_or(Ok(()), |iteration| {
         Err(format!("what happened does not fit it (`{FIND_TOOL}` in iteration {iteration} finds other tools by it)"))
     })
 }
