@@ -39,8 +39,8 @@ pub fn bytes(conversation: &Conversation, program: Option<&LoopProgram>, selecte
     conversation.bytes.saturating_add(declared.map_or(0, |program| declared_bytes(program, selected)))
 }
 
-/// The most tokens of a request of so many bytes and messages: a tokenizer that reads bytes never makes more tokens of a text than
-/// it has bytes.
+/// The most tokens of a request with this number of bytes and messages: a tokenizer that reads bytes never makes more tokens of a
+/// text than it has bytes.
 pub fn most_tokens(bytes: usize, messages: usize) -> u64 {
     number(bytes).saturating_add(REQUEST_FRAME).saturating_add(number(messages).saturating_mul(MESSAGE_FRAME))
 }
@@ -60,12 +60,12 @@ pub fn most_tokens_of(program: &LoopProgram, state: &LoopState) -> u64 {
     counted.saturating_add(most_tokens(added, messages))
 }
 
-/// The fewest tokens of a text of so many bytes: no text that is sent has fewer.
+/// The fewest tokens of a text with this number of bytes: no text that is sent has fewer.
 pub fn fewest_tokens(bytes: usize) -> u64 {
     number(bytes).saturating_mul(MIN_TOKENS_PER_1000_BYTES) / 1_000
 }
 
-/// The most bytes of a text that may have so few tokens.
+/// The most bytes of a text that may have this number of tokens.
 pub fn most_bytes(tokens: u64) -> u64 {
     tokens.saturating_add(1).saturating_mul(1_000) / MIN_TOKENS_PER_1000_BYTES
 }

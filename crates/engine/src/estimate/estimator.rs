@@ -43,7 +43,7 @@ pub(super) struct RunMost {
 }
 
 impl RunMost {
-    /// What a run uses that no other one has called: it calls so many loops, at every depth.
+    /// What a run uses that no other run has called, with the runs of loops that it calls, at every depth.
     pub fn of_outermost(&self) -> MostUsed {
         self.inside.least(self.apart.and(self.largest_called.times(MAX_SUBRUNS)))
     }

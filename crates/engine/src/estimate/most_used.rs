@@ -99,7 +99,7 @@ impl MostUsed {
         }
     }
 
-    /// The same, `times` times in which the models read so many tokens together.
+    /// The same for `times` requests, in which the models read `input` tokens together.
     pub(super) fn requests(times: u64, input: Option<u64>, output: u64, price: Option<Price>) -> Self {
         if times == 0 {
             return Self::NOTHING;

@@ -81,7 +81,7 @@ pub(super) struct CallMost {
 }
 
 impl CallMost {
-    /// What one call uses and starts: a run calls so many loops, at every depth.
+    /// What one call uses and starts, with the runs of loops that it calls, at every depth.
     fn bounded(&self) -> MostUsed {
         self.inside.least(self.apart.and(self.largest_called.times(MAX_SUBRUNS))).and(self.launched)
     }

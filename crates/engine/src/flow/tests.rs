@@ -446,10 +446,10 @@ fn a_step_that_waits_for_room_is_requested_again_by_a_retry_or_when_the_time_has
     };
     let EventKind::Started(mut start) = started() else { unreachable!() };
     start.input = json!({ "items": [] });
-    let begun = steps_of(&take(&mut state, 1, EventKind::Started(start)).unwrap());
+    let first = steps_of(&take(&mut state, 1, EventKind::Started(start)).unwrap());
     let tokens = Some(Tokens { input: 10, output: 5, ..Tokens::default() });
     let waits = || {
-        let (at, why) = (begun[0].to_string(), "no room".to_owned());
+        let (at, why) = (first[0].to_string(), "no room".to_owned());
         EventKind::StepWaits(Box::new(StepWaits { at, why, until_ms: 1_000, tokens, cost_usd: None }))
     };
     let retry = || EventKind::Retried(Retried::default());
@@ -462,7 +462,7 @@ fn a_step_that_waits_for_room_is_requested_again_by_a_retry_or_when_the_time_has
         assert_eq!((pause.question.kind, pause.question.text.as_str()), (Termination::SpendingLimit, "no room"));
         let early = take(&mut state.clone(), 999, EventKind::ApprovalExpired);
         assert!(early.is_err());
-        assert_eq!(steps_of(&take(&mut state, wall_ms, again).unwrap()), begun);
+        assert_eq!(steps_of(&take(&mut state, wall_ms, again).unwrap()), first);
         assert_eq!(state.status(), Status::Running);
     }
     assert!(take(&mut state, 1_002, retry()).is_err(), "nothing waits any more");

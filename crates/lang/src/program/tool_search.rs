@@ -90,7 +90,7 @@ impl ToolIndex {
     }
 }
 
-/// What a word counts in a text of so many words: less in each twice as long.
+/// What a word counts in a text with this number of words: less in each that is twice as long.
 fn part_of(words: usize) -> u64 {
     WORD / u64::from(words.max(1).ilog2() + 1)
 }

@@ -120,7 +120,7 @@ fn schema_bytes(model: &ModelClient, ask: &Ask<'_>) -> usize {
     model.form.constraint.turn(ask).map_or(0, |turn| turn.schema.len())
 }
 
-/// The tokens of a reply of so many bytes, estimated.
+/// The tokens of a reply with this number of bytes, estimated.
 fn estimate(model: &ModelClient, ask: &Ask<'_>, written: usize) -> Tokens {
     let (input, output) = (ask.known.tokens(sent_bytes(model, ask)), estimated_tokens(written));
     Tokens { input, output, ..Tokens::default() }
