@@ -90,7 +90,9 @@ impl RollingParts {
 }
 
 /// The most that is settled in an account, and in a part of one: what passes it is cut, as a sum must stay a number of the store.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(super) const MOST_SETTLED: i64 = 4_000_000_000_000_000_000;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(super) const MOST_OF_PART: i64 = 50_000_000_000_000_000;
 
 /// What a call may spend at most, in one account.

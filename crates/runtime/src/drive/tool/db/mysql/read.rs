@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mysql_async::Value as Sql;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::forms::ColumnForm;
 use crate::drive::tool::db::rows;

@@ -4,7 +4,7 @@
 use mysql_async::consts::{ColumnFlags, ColumnType};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Column, Conn, Error};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::forms::ColumnForm;
 use super::parameter_context::{Meeting, MeetingKind};
