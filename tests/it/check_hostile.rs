@@ -129,7 +129,7 @@ fn thousands_of_wrong_names_among_thousands_of_names_are_reported_without_measur
     let found = report(&place, &["loop.json"]);
     assert_eq!(found.iter().filter(|fault| fault["code"] == "L108").count(), 300);
     assert!(found[0]["help"].as_str().unwrap().starts_with("the nearest one"), "{}", found[0]);
-    // Those of the secrets, and one that there are so many tools.
+    // The warnings of the secrets, and one of the number of tools.
     assert_eq!(found.len(), 601, "{:?}", found.last());
 }
 

@@ -26,9 +26,7 @@ impl LoopState {
         let (Some(selected), Some(program)) = (self.selected.as_deref(), program.as_loop()) else { return Vec::new() };
         program.offered_of(Some(selected)).map(|tool| tool.name.clone()).collect()
     }
-}
 
-impl LoopState {
     /// The first iteration in which a search for tools found others than it does in the state under another document: what is found
     /// is not in the journal, and the model has read it.
     pub fn differing_search(&self, other: &Self) -> Option<u32> {

@@ -159,7 +159,7 @@ impl AttemptFailure {
         self.code == ModelFaultCode::ModelRefused && matches!(self.status, Some(401..=403))
     }
 
-    /// The same failure where nothing of the body of the answer had come: of a connection that broke, no reply is known to have begun.
+    /// The same failure where no byte of the answer's body came before it. A connection that broke so is no reply that broke off.
     pub(super) fn before_the_first_byte(self) -> Self {
         let sent = if self.sent == SentPart::PartOfReply { SentPart::Broken } else { self.sent };
         Self { sent, ..self }
