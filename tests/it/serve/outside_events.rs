@@ -317,3 +317,39 @@ fn a_run_finds_its_event_behind_many_that_were_kept_for_others() {
     completed(&server, &run);
     assert_eq!(posted(&tools), ["/mine"]);
 }
+
+#[test]
+fn an_event_that_a_run_had_no_use_for_goes_to_a_run_that_waits_already() {
+    let test = "an_event_that_a_run_had_no_use_for_goes_to_a_run_that_waits_already";
+    let postgres = crate::test_server::server(test).map(PostgresServer::store);
+    for store in ["sqlite:runs.db".to_owned()].into_iter().chain(postgres) {
+        let tools = tools();
+        let place = place(&tools);
+        let server = start(&place, &store);
+        let first = begin(&server, "ship", &json!({ "order": 7 }));
+        waits(&server, &first);
+        drop(server);
+        // Both are for the first run, which takes one. The second begins to wait while the other one is in its queue.
+        for id in ["p1", "p2"] {
+            let data = json!({ "order": 7, "by": id }).to_string();
+            let sent = place.call(&["event", "payment.received", "--id", id, "--data", &data, "--store", &store]);
+            assert!(sent.code == 0 && sent.stderr.contains("1 run gets it"), "{store}: {sent:?}");
+        }
+        let waiting = ["second", "third"];
+        for id in waiting {
+            let args = ["run", "workflows/ship.json", "--run-id", id, "--input", "order=7", "--store", &store];
+            let run = place.call(&args);
+            assert_eq!(run.code, 3, "{store}: {run:?}");
+        }
+        let server = start(&place, &store);
+        completed(&server, &first);
+        // The same event goes to one run.
+        let status = |id: &str| server.settled(id)["status"].clone();
+        let is_completed = |id: &&str| status(id) == "completed";
+        while !waiting.iter().any(|id| is_completed(&id)) {
+            crate::common::wait_poll_interval();
+        }
+        assert_eq!(waiting.iter().filter(|id| is_completed(id)).count(), 1, "{store}");
+        assert_eq!(posted(&tools), ["/p1", "/p2"], "{store}");
+    }
+}

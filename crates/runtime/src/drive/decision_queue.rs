@@ -1,6 +1,7 @@
 //! Decisions that cross processes: who is asked by a human queues the decision in the store, and the driver of the run
 //! takes it from there, together with its event.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use super::clock;
 use super::fault::Fault;
 use super::folded_events::FoldedEvents;
 use super::inbox::{DecisionSource, PassedDecision};
+use super::kept_events::pass_on;
 use super::outside_events;
 use super::passed_on::PassedOn;
 use super::question_owner::{self, RunUnderWay};
@@ -147,14 +149,19 @@ impl Engine {
         state: &State,
         most: usize,
     ) -> Result<Vec<(String, Resume)>, Fault> {
-        let mut fitting = Vec::new();
+        let (mut fitting, mut freed) = (Vec::new(), BTreeSet::new());
         for queued in waiting(&*self.world.journal, run_id).await.map_err(Fault::Store)? {
             if fitting.len() >= most {
                 break;
             }
             let why = match json_text::read(&queued.decision) {
                 Ok(passed) => {
-                    let Some(passed) = self.as_it_fits(state, passed, &queued.id).await? else { continue };
+                    let passed: PassedOn = passed;
+                    let name = passed.event.clone();
+                    let Some(passed) = self.as_it_fits(state, passed, &queued.id).await? else {
+                        freed.extend(name);
+                        continue;
+                    };
                     let PassedOn { decided, answer_token, .. } = passed;
                     let journal = &*self.world.journal;
                     let marked = outside_events::mark(journal, run_id, &decided).await.map_err(Fault::Store)?;
@@ -170,6 +177,7 @@ impl Engine {
                         }
                         Err(Fault::Refused(why)) => {
                             outside_events::unmark(journal, run_id, marked).await.map_err(Fault::Store)?;
+                            freed.extend(name);
                             why
                         }
                         Err(Fault::Busy(_)) => {
@@ -183,6 +191,7 @@ impl Engine {
             };
             self.refuse_queued(run_id, &queued.id, why, due_at_ms(state)).await?;
         }
+        pass_on(&*self.world.journal, run_id, freed).await.map_err(Fault::Store)?;
         Ok(fitting)
     }
 
@@ -232,23 +241,25 @@ impl Driver<'_> {
     /// # Errors
     /// When the store fails.
     pub(super) async fn take_queued(&mut self) -> Result<Vec<StepAddress>, Fault> {
-        let mut next = Vec::new();
+        let (mut next, mut freed) = (Vec::new(), BTreeSet::new());
         for queued in waiting(&*self.world.journal, &self.lease.run_id).await.map_err(Fault::Cut)? {
             match json_text::read(&queued.decision) {
                 Ok(passed) => {
                     // An event that no step waits for now stays: one may wait for it soon.
                     let Some(passed) = outside_events::as_it_fits(&self.state, passed) else { continue };
-                    let PassedOn { decided, answer_token, .. } = passed;
+                    let PassedOn { decided, answer_token, event } = passed;
                     let (journal, run_id) = (Arc::clone(&self.world.journal), self.lease.run_id.clone());
                     let marked = outside_events::mark(&*journal, &run_id, &decided).await.map_err(Fault::Cut)?;
                     let source = DecisionSource::Queue(queued.id);
                     next.extend(self.take_passed(PassedDecision { decided, answer_token, source }).await?);
                     let refused = marked.filter(|id| !outside_events::has_taken(&self.state, id));
+                    freed.extend(event.filter(|_| refused.is_some()));
                     outside_events::unmark(&*journal, &run_id, refused).await.map_err(Fault::Cut)?;
                 }
                 Err(error) => self.refuse_own(&queued.id, unreadable(&error)).await?,
             }
         }
+        pass_on(&*self.world.journal, &self.lease.run_id, freed).await.map_err(Fault::Cut)?;
         Ok(next)
     }
 

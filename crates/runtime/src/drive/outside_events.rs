@@ -66,7 +66,7 @@ pub async fn deliver(journal: &dyn Journal, event: OutsideEvent) -> Result<Event
         EventPut::Same { keep_until_ms } => keep_until_ms,
         EventPut::Conflict | EventPut::Full => return Ok(EventDelivery { put, runs: 0, keep_until_ms: 0 }),
     };
-    let data: Value = json_text::read(&event.data).unwrap_or_else(|_| Value::from(event.data.as_str()));
+    let data = event.value();
     let waiters = journal.event_waiters(event.org.as_deref(), &event.event).await?;
     let meant: Vec<(String, AwaitedEvent)> = waiters
         .into_iter()
@@ -85,7 +85,7 @@ pub async fn deliver(journal: &dyn Journal, event: OutsideEvent) -> Result<Event
 }
 
 /// Queues an event for a run: for its step, or, when that has another one, for the next step that waits for it. Whether it is.
-async fn give(
+pub(super) async fn give(
     journal: &dyn Journal,
     run_id: &str,
     step: &AwaitedEvent,
@@ -188,6 +188,11 @@ fn of_question(question: StepQuestion) -> Option<AwaitedEvent> {
 /// Whether a run has taken an event.
 pub(super) fn has_taken(state: &State, id: &str) -> bool {
     is_taken_by(state, Some(&decider(id)))
+}
+
+/// Whether a run has taken events.
+pub(super) fn has_taken_any(state: &State) -> bool {
+    state.decisions.iter().any(|record| record.by.as_deref().is_some_and(|by| by.starts_with(DECIDER)))
 }
 
 fn is_taken_by(state: &State, by: Option<&str>) -> bool {

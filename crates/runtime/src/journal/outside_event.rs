@@ -32,6 +32,11 @@ pub struct OutsideEvent {
 }
 
 impl OutsideEvent {
+    /// Its data.
+    pub(crate) fn value(&self) -> Value {
+        json_text::read(&self.data).unwrap_or_else(|_| Value::from(self.data.as_str()))
+    }
+
     /// What it is to a stored one that has its id.
     pub(super) fn beside(&self, event: &str, data: &str, keep_until_ms: i64) -> EventPut {
         let value = |data: &str| json_text::read::<Value>(data).ok();
