@@ -126,6 +126,7 @@ fn a_value_is_in_a_column_what_it_was_and_a_text_that_is_no_number_finds_none() 
         update("id", json!(" 7 ")),
         update("id", json!("+7")),
         write("amount", json!(".5")),
+        write("amount", json!("n/a")),
         write("amount", json!("1234567890123456.78")),
         write("amount", json!("00123456789012345678")),
         write("rate", json!("12345678901234567890.12")),
@@ -136,7 +137,6 @@ fn a_value_is_in_a_column_what_it_was_and_a_text_that_is_no_number_finds_none() 
         update("id", json!("7.0")),
         update("ref", json!(7.0)),
         write("amount", json!("12.50")),
-        write("amount", json!("n/a")),
         write("amount", long),
         write("due", json!("2026-12-31")),
         write("raw", json!("007")),
@@ -150,7 +150,7 @@ fn a_value_is_in_a_column_what_it_was_and_a_text_that_is_no_number_finds_none() 
         assert_eq!(entry["observation"]["changes"], 1, "{entry:#}");
     }
     let all = stored(&place, "SELECT concat_ws(' ', ref, amount, rate, due, raw) FROM notes ORDER BY id");
-    assert_eq!(all, ["7 3", "12.5", "n/a", "9007199254740993", "2026-12-31", "007"]);
+    assert_eq!(all, ["7 3", "12.5", "9007199254740993", "2026-12-31", "007"]);
 }
 
 #[test]
@@ -204,4 +204,37 @@ fn what_can_not_be_used_is_refused_before_a_run() {
     let place = place(json!({}));
     place.json("loopctl.json", &json!({}));
     assert!(place.refused().contains("no datasource `tables`"));
+}
+
+#[test]
+fn a_column_of_numbers_takes_no_text_that_is_none_and_other_columns_keep_theirs() {
+    let place = writing();
+    let sql = "CREATE TABLE notes (id INTEGER PRIMARY KEY, n NUMERIC(10, 2), i BIGINT, d DECIMAL, r DOUBLE PRECISION, \
+               due DATE, done BOOLEAN, span INTERVAL, t TEXT, open);\n";
+    place.file("init.sql", sql);
+    let write = |column: &str, value: &Value| rows("write", json!({ "fields": { column: value } }));
+    let none = [json!("1.250,50"), json!("1,5"), json!("5 %"), json!("abc"), json!(""), json!([1]), json!({ "a": 1 })];
+    let columns = ["n", "i", "d", "r"];
+    let calls: Vec<Value> = columns.iter().flat_map(|column| none.iter().map(|value| write(column, value))).collect();
+    let taken = [
+        ("n", json!("12.50")),
+        ("i", json!(null)),
+        ("i", json!(true)),
+        ("due", json!("2026-12-01")),
+        ("done", json!("no")),
+        ("span", json!("3 days")),
+        ("t", json!([1])),
+        ("open", json!("5 %")),
+    ];
+    let calls = calls.into_iter().chain(taken.iter().map(|(column, value)| write(column, value))).collect::<Vec<_>>();
+    let trace = place.calls(&calls);
+    let refused = none.len() * columns.len();
+    for entry in &trace[..refused] {
+        let text = entry["error"]["detail"].as_str().unwrap_or_else(|| panic!("it was written: {entry:#}"));
+        assert!(text.contains("the column has numbers, and the "), "{text}");
+    }
+    for entry in &trace[refused..refused + taken.len()] {
+        assert_eq!(entry["observation"]["changes"], 1, "{entry:#}");
+    }
+    assert_eq!(stored(&place, "SELECT CAST(count(*) AS TEXT) FROM notes"), [taken.len().to_string()]);
 }

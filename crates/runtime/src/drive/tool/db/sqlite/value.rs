@@ -26,14 +26,42 @@ pub(super) fn to_sql(value: &Value) -> Result<Sql, String> {
 /// What a column makes of the values in it, by its declared type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ColumnAffinity {
-    /// A text that looks like a number becomes one.
+    /// A text that looks like a number becomes one: columns such as `DATE`, whose values are texts.
     Numeric,
-    /// All numbers become floats.
+    /// The same, and what is declared is a number: SQLite would keep another text too, and sum it as the number that it begins with.
+    Number,
+    /// The same, and all numbers become floats.
     Real,
     /// All numbers become texts.
     Text,
     /// It keeps each value as it is.
     Open,
+}
+
+/// The types that are declared for whole and decimal numbers. Others have their affinity too: `DATE`, `BOOLEAN`, `INTERVAL`.
+const NUMBER_TYPES: [&str; 16] = [
+    "INT",
+    "INTEGER",
+    "TINYINT",
+    "SMALLINT",
+    "MEDIUMINT",
+    "BIGINT",
+    "INT2",
+    "INT4",
+    "INT8",
+    "UNSIGNED",
+    "NUMERIC",
+    "DECIMAL",
+    "DEC",
+    "NUMBER",
+    "MONEY",
+    "CURRENCY",
+];
+
+/// Whether a declared type, in capital letters, is one of numbers: by its first word.
+fn is_number(declared: &str) -> bool {
+    let first = declared.trim_start().split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    NUMBER_TYPES.contains(&first)
 }
 
 impl ColumnAffinity {
@@ -42,6 +70,7 @@ impl ColumnAffinity {
         let declared = declared.to_ascii_uppercase();
         let has = |words: &[&str]| words.iter().any(|word| declared.contains(word));
         match () {
+            () if is_number(&declared) => Self::Number,
             () if has(&["INT"]) => Self::Numeric,
             () if has(&["CHAR", "CLOB", "TEXT"]) => Self::Text,
             // A strict table keeps each value of `ANY` as it is.
@@ -55,7 +84,8 @@ impl ColumnAffinity {
 /// A value for a column, so that it is there what it is here: SQLite would read the text `007` as 7, and round what it reads.
 ///
 /// # Errors
-/// For a number that SQLite would round, and for a text that it would read as a number and that is none.
+/// For a number that SQLite would round, and for a text that it would read as a number and that is none. Where numbers are declared,
+/// for all that is none.
 pub(super) fn to_column(value: &Value, affinity: ColumnAffinity) -> Result<Sql, String> {
     let to_number = |number: &Number| match (affinity, number_to_sql(number)?) {
         (ColumnAffinity::Real, Sql::Integer(_)) => real_to_sql(&number.to_string()),
@@ -67,13 +97,26 @@ pub(super) fn to_column(value: &Value, affinity: ColumnAffinity) -> Result<Sql, 
             None => number_to_sql(number),
         },
         (Value::Number(number), _) => to_number(number),
-        (Value::String(text), ColumnAffinity::Numeric | ColumnAffinity::Real) => match number_of(text) {
-            Some(number) => to_number(&number),
-            None if is_read_as_number(text) => Err(format!("the column has numbers, and the text {text:?} is none")),
-            None => to_sql(value),
-        },
+        (Value::String(text), ColumnAffinity::Numeric | ColumnAffinity::Number | ColumnAffinity::Real) => {
+            match number_of(text) {
+                Some(number) => to_number(&number),
+                None if affinity != ColumnAffinity::Numeric || is_read_as_number(text) => Err(no_number(value)),
+                None => to_sql(value),
+            }
+        }
+        (Value::Array(_) | Value::Object(_), ColumnAffinity::Number | ColumnAffinity::Real) => Err(no_number(value)),
         _ => to_sql(value),
     }
+}
+
+fn no_number(value: &Value) -> String {
+    let kind = match value {
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+        _ => "text",
+    };
+    let shown: String = value.to_string().chars().take(80).collect();
+    format!("the column has numbers, and the {kind} {shown} is none")
 }
 
 /// Whether SQLite reads a text as a number where a column has numbers.
