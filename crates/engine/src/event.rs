@@ -223,8 +223,9 @@ pub struct Started {
 /// call that a human did not allow counts for `require_tool_before_answer`; and the model reads that notes of its history were cut off
 /// or are missing. 7: a text that begins as JSON does and can't be read has no missing values: what asks for a part of it fails, also in
 /// `output` and `collect`, in `hasKey`, `length` and `@x.y?`, and in the blocks of a text; the templates and paths of a step are bounded
-/// together, by what they read, too; and thoughts and calls are no notes of a history.
-pub const EDITION: u32 = 7;
+/// together, by what they read, too; and thoughts and calls are no notes of a history. 8: a step whose approval is escalated asks in a
+/// new pause.
+pub const EDITION: u32 = 8;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_first(edition: &u32) -> bool {

@@ -123,6 +123,11 @@ impl RunHeader {
         self.edition >= 5
     }
 
+    /// Whether a step whose approval is escalated asks in a new pause, as a call does.
+    pub(super) fn escalates_in_a_new_pause(&self) -> bool {
+        self.edition >= 8
+    }
+
     /// Whether the model reads that notes of its history were cut off, or why there are none.
     pub(super) fn marks_cut_notes(&self) -> bool {
         self.edition >= 6

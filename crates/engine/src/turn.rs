@@ -257,12 +257,7 @@ fn approval_question(turn: &Turn, ids: &[CallId]) -> String {
     let mut question = format!("May the agent call {}?", names(turn, ids));
     for call in turn.calls.iter().filter(|call| ids.contains(&call.address)) {
         let Progress::Asks(AskedFor::Approval(awaited)) = &call.progress else { continue };
-        if awaited.escalated {
-            question.push_str(&format!(" Nobody approved {} in time: it was escalated.", call.name));
-        }
-        if let Some(why) = &awaited.why {
-            question.push_str(&format!(" Whether {} needs an approval can't be decided: {why}.", call.name));
-        }
+        question.push_str(&awaited.remarks(&call.name));
     }
     question
 }

@@ -24,7 +24,9 @@ use crate::serve::authorizer::{HeldRights, hash_text, new_answer_token};
 use crate::serve::run_store::FoldedRun;
 use crate::serve::starter_rights::starter_rights;
 use crate::serve::view::session_of;
-use crate::trace::paused::{AnswerLink, NOBODY_ANSWERS, OpenPause, OpenStepQuestion, STARTER_IS_GONE};
+use crate::trace::paused::{
+    AnswerLink, NOBODY_ANSWERS, NOT_ESCALATED, NOT_ORDINARY, OpenPause, OpenStepQuestion, STARTER_IS_GONE,
+};
 use crate::trace::units::rfc3339;
 use crate::trace::{PausedRun, Redaction};
 
@@ -200,16 +202,23 @@ impl Callbacks {
         let OpenPause { answer, calls, steps, .. } = &mut paused.pause;
         if calls.is_empty() && steps.is_empty() {
             // Only who may decide about everything else, too, answers a question.
-            let may = rights != DecisionRights::Escalated;
+            let may = issue.may(rights, None);
             *answer = may.then(|| issue.link(&AnswerSubject::Question, None)).transpose()?.flatten();
         }
-        for open in calls.iter_mut().filter(|open| may_decide(rights, open.call.approval.as_ref())) {
+        for open in calls {
             let WaitingCall { id, hash, approval, .. } = &open.call;
+            if !issue.may(rights, approval.as_ref()) {
+                continue;
+            }
             let subject = AnswerSubject::Call { id: id.clone(), hash: hash.clone() };
             open.answer = issue.link(&subject, ends_ms(approval.as_ref()))?;
         }
         for step in steps {
             issue.link_step(step, rights)?;
+        }
+        if let Some(why) = issue.withheld {
+            tracing::warn!(run_id = run.run_id, "the pause is posted without a link: {why}");
+            paused.without_answer = Some(why);
         }
         Ok(Some((paused, issue.tokens)))
     }
@@ -263,6 +272,8 @@ pub(super) struct Issue {
     /// When the rights of the links end.
     until_ms: i64,
     pub tokens: Vec<AnswerToken>,
+    /// Why something has no token.
+    pub withheld: Option<&'static str>,
 }
 
 impl Issue {
@@ -270,17 +281,29 @@ impl Issue {
     pub fn new(public_url: Option<&str>, run_id: &str, pause: u32, until_ms: Option<i64>) -> Self {
         let now_ms = clock::wall_ms();
         let until_ms = until_ms.unwrap_or(i64::MAX).min(now_ms.saturating_add(MAX_TOKEN_LIFE_MS));
-        Self { url: answer_url(public_url, run_id), now_ms, pause, until_ms, tokens: Vec::new() }
+        Self { url: answer_url(public_url, run_id), now_ms, pause, until_ms, tokens: Vec::new(), withheld: None }
+    }
+
+    /// Whether these rights are enough for what needs this approval, or none; why not is kept.
+    fn may(&mut self, rights: DecisionRights, approval: Option<&AwaitedApproval>) -> bool {
+        let may = may_decide(rights, approval);
+        if !may {
+            self.withheld = Some(if rights == DecisionRights::Escalated { NOT_ORDINARY } else { NOT_ESCALATED });
+        }
+        may
     }
 
     /// New tokens for a step that waits, or for each of the calls of its run.
     pub fn link_step(&mut self, step: &mut OpenStepQuestion, rights: DecisionRights) -> Result<(), Fault> {
         let OpenStepQuestion { question, answer, open_calls, .. } = step;
-        if open_calls.is_empty() && may_decide(rights, question.approval.as_ref()) {
+        if open_calls.is_empty() && self.may(rights, question.approval.as_ref()) {
             let subject = AnswerSubject::Step(StepSubject::of(question, None));
             *answer = self.link(&subject, question.expires_at_ms.or(ends_ms(question.approval.as_ref())))?;
         }
-        for open in open_calls.iter_mut().filter(|open| may_decide(rights, open.call.approval.as_ref())) {
+        for open in open_calls {
+            if !self.may(rights, open.call.approval.as_ref()) {
+                continue;
+            }
             let subject = AnswerSubject::Step(StepSubject::of(question, Some(&open.call)));
             open.answer = self.link(&subject, ends_ms(open.call.approval.as_ref()))?;
         }
@@ -292,7 +315,7 @@ impl Issue {
         let QuestionToPost { step, call, .. } = asked;
         let approval = call.as_ref().and_then(|call| call.approval.as_ref());
         let approval = approval.or_else(|| step.as_ref().and_then(|step| step.approval.as_ref()));
-        if !may_decide(rights, approval) {
+        if !self.may(rights, approval) {
             return Ok(None);
         }
         let subject = match (step, call) {

@@ -280,12 +280,12 @@ impl BesidePosting {
                         issue.link_step(step, held.rights).map_err(|fault| fault.to_string())?;
                     }
                 }
+                let without_answer = held.err().or(issue.withheld);
                 if !issue.tokens.is_empty() {
                     let put = self.callbacks.runs.journal.put_answer_tokens(run_id, issue.tokens);
                     put.await.map_err(|fault| fault.to_string())?;
                 }
                 let session = session_of(self.run.org.as_deref(), asked.run.session.as_deref());
-                let without_answer = held.err();
                 if let Some(why) = without_answer {
                     tracing::warn!(run_id, "what the run asks is posted without a link: {why}");
                 }

@@ -47,9 +47,15 @@ impl Passed {
             entries.push(serde_json::from_str::<Value>(made.stderr.lines().nth(1).unwrap()).unwrap());
             tokens.push(made.stdout.trim().to_owned());
         }
+        let settings_of_step = settings.clone();
         let tool = json!({ "type": "action", "name": "act", "requires_approval": true, "approval": settings });
         place.json("loop.json", &crate::common::document(&json!({ "tools": [tool] })));
         place.file("hook.key", "s3cret-of-the-hook\n");
+        let act = json!({ "action_name": "pay", "kind": "http", "description": "Pays.", "http_method": "POST",
+            "url": "https://e.example/pay", "requires_approval": true, "approval": settings_of_step });
+        place.json("actions/pay.json", &act);
+        let step = json!({ "id": "go", "type": "pay", "properties": {} });
+        place.json("workflows/steps.json", &json!({ "name": "steps", "definition": { "actions": [step] } }));
         place.file("clock", "0");
         configure(&place, &entries);
         let server = serve(&place);
@@ -68,8 +74,13 @@ impl Passed {
 
     /// Starts a run as the holder of this token; its id.
     fn run(&self, holder: usize) -> String {
+        self.run_of("test", holder)
+    }
+
+    /// The same with the workflow or loop of this name.
+    fn run_of(&self, name: &str, holder: usize) -> String {
         let bearer = format!("Bearer {}", self.tokens[holder]);
-        let body = json!({ "loop": "test", "callback_url": self.hook.url() }).to_string();
+        let body = json!({ "loop": name, "callback_url": self.hook.url() }).to_string();
         let reply = self.server.send("POST", "/agents/execute", &[("authorization", &bearer)], body.as_bytes());
         assert_eq!(reply.json()["status"], "paused", "{reply:?}");
         reply.json()["agent_run_id"].as_str().unwrap().to_owned()
@@ -160,6 +171,38 @@ fn an_escalated_approval_is_decided_by_those_who_may_decide_about_it() {
             assert_eq!(there.approve(&run, &first), 410, "it has expired");
         }
         assert_eq!(there.approve(&run, &second), if after { 202 } else { 403 }, "{scopes:?}");
+    }
+}
+
+#[test]
+fn what_a_starter_may_not_decide_about_is_posted_with_the_reason_also_of_a_step_that_is_escalated() {
+    let settings = json!({ "expires_after_ms": AN_HOUR, "on_expiry": "escalate" });
+    for (scopes, lacking) in [
+        (&["run", "decide"][..], [None, Some("no scope `decide:escalated`")]),
+        (&["run", "decide:escalated"], [Some("and not `decide`"), None]),
+        (&["run", "decide", "decide:escalated"], [None, None]),
+    ] {
+        let there = Passed::start(&[scopes], settings.clone());
+        let run = there.run_of("steps", 0);
+        for (number, lacking) in lacking.into_iter().enumerate() {
+            there.hook.wait_for(number + 1);
+            let post = there.hook.requests()[number].json();
+            let payload = &post["payload"];
+            assert_eq!((&post["event"], &payload["pause"]["number"]), (&json!("agent_run_paused"), &json!(number + 1)));
+            let step = &payload["pause"]["steps"][0];
+            let text = step["question"].as_str().unwrap_or_else(|| panic!("{step:#}"));
+            assert_eq!(text.contains("Nobody approved pay in time: it was escalated."), number == 1, "{text}");
+            assert_eq!(step.get("answer").is_some(), lacking.is_none(), "{scopes:?}: {post:#}");
+            let why = payload["without_answer"].as_str().unwrap_or_default();
+            assert!(
+                why.contains(lacking.unwrap_or_default()) && why.is_empty() == lacking.is_none(),
+                "{scopes:?}: {why}"
+            );
+            there.place.file("clock", (2 * AN_HOUR).to_string());
+        }
+        let answer = there.hook.requests()[1].json()["payload"]["pause"]["steps"][0]["answer"]["token"].clone();
+        let denied = there.server.post(&format!("/agents/{run}/answer"), &json!({ "deny": true, "token": answer }));
+        assert_eq!(denied.status, if lacking[1].is_none() { 202 } else { 403 }, "{denied:?}");
     }
 }
 

@@ -97,6 +97,14 @@ impl AwaitedApproval {
         (self.expires_at_ms, self.on_expiry, self.escalated) = (None, None, true);
     }
 
+    /// What a question about a call says beside whether it may be made: each sentence begins with a blank.
+    pub(crate) fn remarks(&self, name: &str) -> String {
+        let escalated = self.escalated.then(|| format!(" Nobody approved {name} in time: it was escalated."));
+        let unknown =
+            self.why.as_ref().map(|why| format!(" Whether {name} needs an approval can't be decided: {why}."));
+        escalated.into_iter().chain(unknown).collect()
+    }
+
     /// Adds an approval; whether it is the last one that is needed. That of a person who is known takes the place of one of
     /// somebody who may be the same.
     pub(crate) fn approve(&mut self, decided: &Decided) -> bool {

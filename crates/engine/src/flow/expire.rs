@@ -24,6 +24,12 @@ pub(super) fn expired(program: &FlowProgram, state: &mut FlowState) -> Result<Ef
     let is_paused = matches!(state.phase, Phase::Paused { .. });
     let is_due = |open: &&OpenStep| open.progress.is_expired(now_ms);
     let open = state.progress.open();
+    let is_escalated = |open: &OpenStep| {
+        let Progress::Asks(AskedFor::Approval(awaited)) = &open.progress else { return false };
+        awaited.on_expiry == Some(OnExpiry::Escalate)
+    };
+    let asks_anew =
+        state.header.escalates_in_a_new_pause() && open.iter().any(|open| is_due(open) && is_escalated(open));
     // While the run is paused, its driver resumes it for the runs below.
     let is_due_below = |open: &&OpenStep| {
         let asks = open.progress.subrun().filter(|wait| !is_paused && wait.is_open()).map(|wait| &wait.asks);
@@ -36,6 +42,12 @@ pub(super) fn expired(program: &FlowProgram, state: &mut FlowState) -> Result<Ef
     }
     let pause = state.pauses;
     let has_own_code = state.header.names_expired_approvals();
+    if let Phase::Paused { pause, .. } = &mut state.phase
+        && asks_anew
+    {
+        // It is not the pause of the same questions: others may answer.
+        pause.steps.clear();
+    }
     state.interrupted = false;
     let mut records = Vec::new();
     let effects = advanced(program, state, |advance, progress| {

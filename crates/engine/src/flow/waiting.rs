@@ -134,7 +134,10 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
     };
     match &open.progress {
         Progress::Asks(AskedFor::Approval(awaited)) => StepQuestion {
-            question: Question::new(Termination::Approval, format!("May the step `{}` call {action}?", open.address)),
+            question: Question::new(
+                Termination::Approval,
+                format!("May the step `{}` call {action}?{}", open.address, awaited.remarks(&action)),
+            ),
             approval: (!awaited.is_plain()).then(|| (**awaited).clone()),
             on_rejected: Some(OnRejected::Stop),
             ..plain

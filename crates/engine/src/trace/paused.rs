@@ -38,7 +38,7 @@ pub struct PausedRun {
     pub created_at: String,
     /// What it waits for.
     pub pause: OpenPause,
-    /// Why nothing in it has an `answer`, when the token that started the run may not decide.
+    /// Why something in it has no `answer`: the token that started the run may not decide about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub without_answer: Option<&'static str>,
@@ -50,6 +50,12 @@ pub const NOBODY_ANSWERS: &str = "the token that started the run has no scope `d
 /// The same, where the rights of the starter ended.
 pub const STARTER_IS_GONE: &str = "no token is left that the run was started with and that may decide about this, so this post gives \
                                    nobody the right to decide: decide with another token";
+/// The same, where the starter decides about all but what was escalated.
+pub const NOT_ESCALATED: &str = "the token that started the run has no scope `decide:escalated`, so an escalated approval has no \
+                                 `answer`: decide with a token that has it";
+/// The same, where the starter decides about escalated approvals alone.
+pub const NOT_ORDINARY: &str = "the token that started the run has the scope `decide:escalated` and not `decide`, so what is not \
+                                escalated has no `answer`: decide with a token that has it";
 
 /// What a run waits for, with the decisions that are possible.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -161,7 +167,7 @@ pub struct WaitingSteps {
     pub steps: Vec<OpenStepQuestion>,
     /// How many steps wait.
     pub steps_waiting: usize,
-    /// Why nothing in it has an `answer`, when the token that started the run may not decide.
+    /// Why something in it has no `answer`: the token that started the run may not decide about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub without_answer: Option<&'static str>,
