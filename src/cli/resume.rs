@@ -102,6 +102,9 @@ impl ResumableArgs {
         self.watch.judge(surface)?;
         let (journal, place) = self.store.open()?;
         let run = recorded_run::resolve(&*journal, run, &place.shown()).await?;
+        if resume.decided.is_some() || resume.retried.is_some() {
+            refuse_quarantined(&*journal, &run).await?;
+        }
         let events = reader(Arc::clone(&journal))
             .events(&run)
             .await
@@ -230,4 +233,18 @@ mod tests {
         let decided = parse("--approve --call 2.1 --pause 3").unwrap().unwrap();
         assert_eq!((decided.call, decided.pause), (Some(CallId { iteration: 2, index: 1 }), Some(3)));
     }
+}
+
+/// A quarantined run neither waits nor has failed: what its process died of would be executed before any decision is taken.
+async fn refuse_quarantined(journal: &dyn Journal, run: &str) -> Result<(), CommandError> {
+    let row = journal.find(run).await.map_err(CommandError::Store)?;
+    if row.is_none_or(|row| row.status != Status::Quarantined) {
+        return Ok(());
+    }
+    Err(CommandError::usage_help(
+        format!("run {run} is quarantined: its process died again and again while it was executed"),
+        format!(
+            "find out why; then `loopctl resume {run}` continues it where it was, and a decision may come after it"
+        ),
+    ))
 }

@@ -111,7 +111,12 @@ fn a_run_that_is_set_aside_is_resumed_and_cancelled_from_the_command_line() {
         for _ in 0..3 {
             die(&place, "journal:0:after-sync");
         }
-        drop(Serving::start(&place, &[]));
+        assert_eq!(Serving::start(&place, &[]).settled("r")["status"], "quarantined");
+        for decision in [&["resume", "r", "--approve"][..], &["resume", "r", "--answer", "x"], &["retry", "r"]] {
+            let refused = place.call(decision);
+            assert!(refused.code == 2 && refused.stderr.contains("run r is quarantined"), "{decision:?}: {refused:?}");
+            assert!(refused.stderr.contains("`loopctl resume r` continues it"), "{refused:?}");
+        }
         let done = place.command(&[command, "r"]).output().unwrap();
         assert_eq!(done.status.code(), status, "{done:?}");
         let server = Serving::start(&place, &[]);

@@ -121,8 +121,9 @@ async fn simulated_result(
     stop: StopOnDrop,
 ) -> Result<Value, ToolFault> {
     if done.recv_timeout(LONGEST_INIT).is_err() {
-        let why = format!("its `init` takes longer than {} s", LONGEST_INIT.as_secs());
-        return Err(fault("database: can't be made", why));
+        // A scenario shows no more than this, and it is the same on each machine that is too slow.
+        let why = format!("database: can't be made: its `init` takes longer than {} s", LONGEST_INIT.as_secs());
+        return Err(fault(&why, ""));
     }
     if let Ok(Some(result)) = done.recv_timeout(deadline) {
         return result;
