@@ -11,7 +11,7 @@ use loopctl::syntax::document::{self, DocumentKind};
 use loopctl::syntax::formatter::formatted;
 use serde_json::{Value, json};
 
-use crate::common::{Place, Ran};
+use crate::common::{Place, Ran, is_sampled};
 
 const LOOP: &str =
     r#"{"properties": {"tools": [], "objective": "Do it.", "mode": "react"}, "type": "loop", "name": "a"}"#;
@@ -253,7 +253,7 @@ fn without_sources(program: &str) -> String {
 #[test]
 fn each_document_of_the_tests_and_examples_means_the_same_once_formatted() {
     let (mut count, mut programs) = (0, 0);
-    for (path, text) in documents() {
+    for (_, (path, text)) in documents().into_iter().enumerate().filter(|(nth, _)| is_sampled(*nth)) {
         let name = path.display().to_string();
         let source = Source::new(name.as_str(), text.as_str());
         let read = document::read(&source);
@@ -274,5 +274,5 @@ fn each_document_of_the_tests_and_examples_means_the_same_once_formatted() {
         count += 1;
         programs += usize::from(!before.1.is_empty());
     }
-    assert!(count > 500 && programs > 100, "{count} documents, {programs} programs");
+    assert!(count > 150 && programs > 30, "{count} documents, {programs} programs");
 }

@@ -178,9 +178,9 @@ fn an_empty_reply_is_asked_for_again_and_a_page_of_html_as_a_reply_is_an_observa
 }
 
 #[test]
-fn a_reply_of_50_mb_is_bounded_and_the_run_goes_on() {
+fn a_reply_of_20_mb_is_bounded_and_the_run_goes_on() {
     let server = Server::with(|number, _| match number {
-        0 => Answer::openai(&"x".repeat(50 << 20)),
+        0 => Answer::openai(&"x".repeat(20 << 20)),
         _ => finish(),
     });
     let ran = run(&place(json!({})), &server, &[]);

@@ -113,10 +113,8 @@ fn reports_are_the_same_bytes_on_each_run_and_with_any_number_of_jobs() {
     };
     let first = with_jobs("1");
     assert!(first.iter().all(|report| !report.is_empty()));
-    for jobs in ["2", "7"] {
-        for ((kind, report), first) in KINDS.iter().zip(with_jobs(jobs)).zip(&first) {
-            assert!(report == *first, "{kind} with {jobs} jobs");
-        }
+    for ((kind, report), first) in KINDS.iter().zip(with_jobs("7")).zip(&first) {
+        assert!(report == *first, "{kind} with 7 jobs");
     }
 }
 
