@@ -82,6 +82,15 @@ impl LoopBuilder {
         self
     }
 
+    /// Takes the tools, the models, the key, the script and the store of an engine, so that many loops share them, in place of what
+    /// was set before.
+    #[must_use]
+    pub fn engine(mut self, engine: &Engine) -> Self {
+        self.engine = self.engine.like(engine);
+        self.has_journal = true;
+        self
+    }
+
     /// Registers a tool written in Rust: an [`EmbeddedTool`](crate::EmbeddedTool), or a [`DynTool`].
     #[must_use]
     pub fn tool(mut self, tool: impl DynTool + 'static) -> Self {

@@ -74,6 +74,11 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Many documents, and a server
+//!
+//! An [`Engine`] holds tools, models and a store for many documents: [`LoopBuilder::engine`]. With the feature `serve`,
+//! `serve::Service::builder` serves a folder with it.
 #![cfg_attr(
     test,
     allow(
@@ -103,6 +108,7 @@ use loopctl_engine::{estimate, replay};
 pub use loopctl_lang::{check, compile, diagnostic, language, policy, program, syntax};
 pub use loopctl_runtime::{drive, journal, project};
 
+pub use compile::ToolSignature;
 pub use diagnostic::Diagnostic;
 pub use drive::builder::EngineBuilder;
 pub use drive::engine::{Engine, Resume, Watch};

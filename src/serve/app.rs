@@ -20,6 +20,7 @@ use super::scheduler::{Scheduler, SchedulerLink};
 use super::shown_faults::HiddenPaths;
 use super::switches::Switches;
 use crate::drive::answer_hint::AnswerHints;
+use crate::drive::engine::Engine;
 use crate::drive::launcher::Launcher;
 use crate::drive::run_meter::{MeterPair, RunMeters};
 use crate::journal::{Journal, Worker};
@@ -75,6 +76,8 @@ pub struct App {
 pub struct AppParts {
     /// The folder.
     pub folder: Folder,
+    /// The engine of the program around the server.
+    pub host: Option<Engine>,
     /// The store.
     pub journal: Arc<dyn Journal>,
     /// Who may do what.
@@ -94,7 +97,8 @@ pub struct AppParts {
 impl App {
     /// Puts the parts together.
     pub fn new(parts: AppParts) -> Self {
-        let AppParts { folder, journal, authorizer, names, body, max_concurrent_runs, callback_key, meters } = parts;
+        let AppParts { folder, host, journal, authorizer, names, body, max_concurrent_runs, callback_key, meters } =
+            parts;
         let project = Arc::clone(&folder.project);
         let limits = &project.serve.limits;
         let room = Room::of(connections::files(), max_concurrent_runs, limits.unknown_connections);
@@ -112,7 +116,7 @@ impl App {
         };
         let callbacks_link = Arc::new(CallbacksLink::default());
         let hints: Arc<dyn AnswerHints> = Arc::<CallbacksLink>::clone(&callbacks_link);
-        let engine_parts = EngineParts { journal: Arc::clone(&journal), launcher, meters, hints };
+        let engine_parts = EngineParts { host, journal: Arc::clone(&journal), launcher, meters, hints };
         let served = LiveFolder::new(folder, authorizer, &engine_parts);
         let hidden_paths = HiddenPaths::new(served.roots());
         let runs = Arc::new(RunStore::new(journal, served, Arc::clone(&compiler)));

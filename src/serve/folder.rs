@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::folder_files::FolderFiles;
 use crate::check::file_kind;
-use crate::compile::Texts;
 use crate::compile::locked_tools::LockedTools;
+use crate::compile::{Texts, ToolSignature};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
 use crate::program::Program;
@@ -42,6 +42,8 @@ pub struct Folder {
     pub loops: BTreeMap<String, ServedLoop>,
     /// The workflows with a webhook, by the name of the webhook.
     pub hooks: BTreeMap<String, Vec<String>>,
+    /// The tools of the program that serves it.
+    pub(super) embedded: Vec<ToolSignature>,
     /// Of the texts of the project file and of all documents, wherever the folder is: servers of one store compare it.
     pub digest: String,
     neighbours: Arc<Neighbours>,
@@ -89,6 +91,14 @@ impl Folder {
     /// # Errors
     /// All faults of its documents, or why the folder can't be read.
     pub fn read(path: &Path) -> Result<Self, FolderError> {
+        Self::read_with(path, Vec::new())
+    }
+
+    /// The same for a program that has these tools.
+    ///
+    /// # Errors
+    /// As those of [`Folder::read`].
+    pub fn read_with(path: &Path, embedded: Vec<ToolSignature>) -> Result<Self, FolderError> {
         if !path.is_dir() {
             return Err(FolderError::Refused(format!("{} is no folder", project::name_of(path))));
         }
@@ -107,6 +117,7 @@ impl Folder {
             source: gathered.texts.project,
             loops: BTreeMap::new(),
             hooks: BTreeMap::new(),
+            embedded,
             digest: String::new(),
             neighbours,
         };
@@ -123,7 +134,7 @@ impl Folder {
                     continue;
                 }
             };
-            match offered(&target.path, kind) {
+            match offered(&target.path, kind, &folder.embedded) {
                 Ok(offered) => folder.offer(offered)?,
                 Err(more) => {
                     faults.diagnostics.extend(more.diagnostics);
@@ -196,7 +207,7 @@ impl Folder {
         let gathered = self.neighbours.gathered(Source::new(REQUEST, text), None)?;
         // Who sends a document may not see the tables of the folder's databases in what is reported of it.
         let outside = Arc::new(gathered.texts.outside.without_databases());
-        Ok(Texts { outside, ..gathered.texts })
+        Ok(Texts { outside, embedded: self.embedded.clone(), ..gathered.texts })
     }
 
     /// The program of a document that came with a request. Unless the project accepts all agent requests, the
@@ -254,9 +265,10 @@ fn kind_of(path: &Path) -> Result<Option<ServedKind>, Box<Diagnostic>> {
     Ok(Some(kind).filter(|_| file_kind::is_ours(&document)))
 }
 
-fn offered(path: &Path, kind: ServedKind) -> Result<ServedLoop, DocumentError> {
-    let gathered =
+fn offered(path: &Path, kind: ServedKind, embedded: &[ToolSignature]) -> Result<ServedLoop, DocumentError> {
+    let mut gathered =
         project::gather(path, &[]).map_err(|diagnostics| DocumentError { diagnostics, sources: Vec::new() })?;
+    gathered.texts.embedded = embedded.to_vec();
     let source = gathered.texts.project.clone();
     let Loaded { program, root, .. } = load::load_texts(&gathered.texts, gathered.root)?;
     Ok(ServedLoop { kind, program, root, source })

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::authorizer::Authorizer;
 use super::folder::Folder;
 use crate::drive::answer_hint::AnswerHints;
-use crate::drive::engine::Engine;
+use crate::drive::engine::{Engine, EngineBuilder};
 use crate::drive::launcher::Launcher;
 use crate::drive::run_meter::RunMeters;
 use crate::journal::Journal;
@@ -28,6 +28,8 @@ pub struct LiveFolder {
 
 /// What the engines of all projects have in common.
 pub struct EngineParts {
+    /// The engine of the program around the server, whose tools and models they have.
+    pub host: Option<Engine>,
     /// The store.
     pub journal: Arc<dyn Journal>,
     /// Takes runs that other runs start.
@@ -42,7 +44,8 @@ impl LiveFolder {
     /// A folder with engines for its projects.
     pub fn new(folder: Folder, authorizer: Authorizer, parts: &EngineParts) -> Self {
         let engine = |root: &PathBuf, project: &Arc<Project>| {
-            let builder = Engine::builder(Arc::clone(project), root).journal(Arc::clone(&parts.journal));
+            let builder = Engine::builder(Arc::clone(project), root);
+            let builder = parts.host.iter().fold(builder, EngineBuilder::like).journal(Arc::clone(&parts.journal));
             let builder = builder.launcher(Arc::clone(&parts.launcher)).meters(Arc::clone(&parts.meters));
             builder.answer_hints(Arc::clone(&parts.hints)).build()
         };

@@ -45,4 +45,4 @@ mod worker_folders;
 
 pub use folder::{Folder, FolderError};
 
-pub use service::{ServeError, Server, ServerOptions, Service};
+pub use service::{ServeError, Server, ServerOptions, Service, ServiceBuilder};

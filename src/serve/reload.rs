@@ -27,9 +27,11 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), String> {
     // One at a time: the last one that was asked for reads what is there last.
     let _one = app.reloading.lock().await;
-    let path = app.folder().given.clone();
-    let read = tokio::task::spawn_blocking(move || Folder::read(&path).map_err(|fault| fault.to_string())).await;
-    let read = read.unwrap_or_else(|_| Err("the folder could not be read".to_owned()));
+    let folder = app.folder();
+    let (path, embedded) = (folder.given.clone(), folder.embedded.clone());
+    let read = move || Folder::read_with(&path, embedded).map_err(|fault| fault.to_string());
+    let read =
+        tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err("the folder could not be read".to_owned()));
     match read.and_then(|folder| checked(app, folder)) {
         Ok(served) => {
             let (digest, loops) = (served.folder.digest.clone(), served.folder.loops.len());

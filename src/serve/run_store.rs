@@ -293,7 +293,8 @@ impl RunStore {
         let program = match self.cached(&key) {
             Some(program) => program,
             None => {
-                let texts = fold::texts(run_id, events, project.cloned())?;
+                let mut texts = fold::texts(run_id, events, project.cloned())?;
+                texts.add_embedded(served.folder.embedded.clone());
                 let compiled = self.compiler.run(move || fold::recorded(&texts)).await;
                 let program = compiled.map_err(|_| unreadable(NOT_COMPILED))??;
                 self.programs.lock().unwrap_or_else(PoisonError::into_inner).put(key, &program);

@@ -1,6 +1,8 @@
 //! The loops of a folder over HTTP, as a router for any program to mount. [`Server`] adds a listener.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +13,12 @@ use super::app::{App, AppParts, BodyLimits};
 use super::authorizer::Authorizer;
 use super::callback::CallbackKey;
 use super::connections::Connections;
-use super::folder::Folder;
+use super::folder::{Folder, FolderError};
 use super::listener::HttpListener;
 use super::middleware::HostNames;
 use super::schedules::ScheduledStarts;
 use super::{refusals, reload, retention, route, token_notices, worker_folders};
+use crate::drive::engine::Engine;
 use crate::drive::requirements::MissingRequirement;
 use crate::drive::run_meter::RunMeters;
 use crate::drive::secret::Vault;
@@ -54,10 +57,63 @@ impl Default for ServerOptions {
     }
 }
 
+/// Makes a [`Service`] for a folder and the engine of a program: [`Service::builder`] returns one.
+pub struct ServiceBuilder {
+    folder: PathBuf,
+    engine: Engine,
+    options: ServerOptions,
+}
+
+impl ServiceBuilder {
+    /// How to serve. Default: as `loopctl serve`.
+    #[must_use]
+    pub fn options(mut self, options: ServerOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Reads the folder, and checks its documents with the tools of the engine.
+    ///
+    /// # Errors
+    /// All faults of the documents, and those of [`Service::new`]. A tool or a model that a document names, and that neither the
+    /// engine nor the project has, is missing.
+    pub fn build(self) -> Result<Service, ServeError> {
+        let folder = Folder::read_with(&self.folder, self.engine.signatures())?;
+        let journal = Arc::clone(self.engine.journal());
+        Service::metered(folder, HostParts { journal, engine: Some(self.engine), meters: None }, &self.options)
+    }
+
+    /// The same, with a listener at the address of the options.
+    ///
+    /// # Errors
+    /// As those of [`ServiceBuilder::build`], and when the address can't be listened on.
+    pub async fn bind(self) -> Result<Server, ServeError> {
+        let options = self.options.clone();
+        Server::listening(self.build()?, &options).await
+    }
+}
+
+impl fmt::Debug for ServiceBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceBuilder").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+/// What a service has of the program around it.
+struct HostParts {
+    journal: Arc<dyn Journal>,
+    engine: Option<Engine>,
+    /// What counts the runs besides the metrics.
+    meters: Option<Arc<dyn RunMeters>>,
+}
+
 /// Why there is no service or server: a sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
+    /// The folder can't be read, or its documents have errors.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// There are no tokens, and others can reach the address.
     #[error(
         "without tokens, everyone who reaches {address} could start loops: set `serve.tokens` in loopctl.json \
@@ -171,16 +227,17 @@ impl Service {
     /// When a token can't be used, a secret is missing, or everyone could start loops: `options.listen` can be reached
     /// from other machines, and there are no tokens.
     pub fn new(folder: Folder, journal: Arc<dyn Journal>, options: &ServerOptions) -> Result<Self, ServeError> {
-        Self::metered(folder, journal, options, None)
+        Self::metered(folder, HostParts { journal, engine: None, meters: None }, options)
     }
 
-    /// The same, with something that counts the runs besides the metrics.
-    fn metered(
-        folder: Folder,
-        journal: Arc<dyn Journal>,
-        options: &ServerOptions,
-        meters: Option<Arc<dyn RunMeters>>,
-    ) -> Result<Self, ServeError> {
+    /// A service for the loops of a folder that has the tools, the models, the key and the store of an engine: documents name a
+    /// tool of the program as a step or among the tools of a loop, and `check` of them knows it.
+    pub fn builder(folder: impl Into<PathBuf>, engine: &Engine) -> ServiceBuilder {
+        ServiceBuilder { folder: folder.into(), engine: engine.clone(), options: ServerOptions::default() }
+    }
+
+    fn metered(folder: Folder, host: HostParts, options: &ServerOptions) -> Result<Self, ServeError> {
+        let HostParts { journal, engine, meters } = host;
         let address = options.listen.ip();
         let authorizer = Authorizer::new(&folder.project.serve).map_err(|reason| ServeError::Tokens { reason })?;
         if !authorizer.may_listen(address) {
@@ -201,6 +258,7 @@ impl Service {
             options.hosts.iter().cloned().chain(public_url.map(|url| public_url::host(url).to_owned())).collect();
         let app = App::new(AppParts {
             folder,
+            host: engine,
             journal,
             authorizer,
             names: HostNames::new(address, &hosts),
@@ -307,7 +365,10 @@ impl Server {
         options: &ServerOptions,
         meters: Option<Arc<dyn RunMeters>>,
     ) -> Result<Self, ServeError> {
-        let mut service = Service::metered(folder, journal, options, meters)?;
+        Self::listening(Service::metered(folder, HostParts { journal, engine: None, meters }, options)?, options).await
+    }
+
+    async fn listening(mut service: Service, options: &ServerOptions) -> Result<Self, ServeError> {
         let listener = HttpListener::bind(options.listen)
             .await
             .map_err(|error| ServeError::Listen { address: options.listen, error })?;

@@ -228,13 +228,14 @@ fn json_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a project file above a file names it among its `documents`: it holds data, of whatever shape.
+/// Whether a project file above a file names it among its `documents`, or as `embedded`: it is no document.
 fn is_data(file: &Path) -> bool {
     file.ancestors().skip(1).any(|folder| {
         let text = std::fs::read_to_string(folder.join("loopctl.json")).unwrap_or_default();
         let project: Value = serde_json::from_str(&text).unwrap_or_default();
         let documents = project.get("documents").and_then(Value::as_object).into_iter().flatten();
-        documents.filter_map(|(_, path)| path.as_str()).any(|path| folder.join(path) == file)
+        let named = documents.map(|(_, path)| path).chain(project.get("embedded"));
+        named.filter_map(Value::as_str).any(|path| folder.join(path) == file)
     })
 }
 

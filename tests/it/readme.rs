@@ -314,14 +314,14 @@ fn the_language_page_lists_its_chapters() {
 
 #[test]
 fn the_rust_of_the_page_is_that_of_the_example() {
-    let example = page("examples/embed.rs");
+    let example = format!("{}{}", page("examples/embed.rs"), page("examples/service/main.rs"));
     let blocks = blocks(&page("docs/embed.md"), "rust");
-    assert_eq!(blocks.len(), 2);
+    assert_eq!(blocks.len(), 3);
     for (line, body) in blocks {
         for (at, code) in body.lines().enumerate() {
             assert!(
                 example.lines().any(|line| line == code),
-                "docs/embed.md:{}: `{code}` is not in examples/embed.rs",
+                "docs/embed.md:{}: `{code}` is not in the examples",
                 line + at
             );
         }

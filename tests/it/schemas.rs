@@ -31,8 +31,10 @@ fn json_files(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_dir() {
             json_files(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "json") && !path.ends_with("mcp.lock.json") {
-            // What servers said is no document.
+        } else if path.extension().is_some_and(|ending| ending == "json")
+            && !["mcp.lock.json", "tools.json"].iter().any(|name| path.ends_with(name))
+        {
+            // What servers, and programs, say of their tools is no document.
             found.push(path);
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use loopctl::compile::Texts;
+use loopctl::compile::embedded_tools::EmbeddedFile;
 use loopctl::compile::locked_tools::{LockFile, LockedTools};
 use loopctl::diagnostic::Source;
 use loopctl::diagnostic::codes::Code;
@@ -11,7 +12,7 @@ use super::case::{CaseReport, is_fault};
 
 /// What is wrong with a page. Under `## Example` is a document with that fault, under
 /// `## Instead` one that does not. A block ```` ```json NAME ```` is another file beside the one before:
-/// `loopctl.json`, `mcp.lock.json`, `actions/NAME`, `loops/NAME`, `workflows/NAME`, or `input.json`, the input of a run.
+/// `loopctl.json`, `mcp.lock.json`, `tools.json` (the tools of a program), `actions/NAME`, `loops/NAME`, `workflows/NAME`, or `input.json`, the input of a run.
 pub fn faults(row: &Code, without_documents: bool) -> Vec<String> {
     let mut faults = Vec::new();
     let mut fail = |fault: String| faults.push(format!("{}: {fault}", row.code));
@@ -85,6 +86,9 @@ fn documents(part: &str) -> Vec<Document> {
             "mcp.lock.json" => {
                 let file = LockFile::new(Source::new(name, text));
                 document.texts.locked = LockedTools::File(Arc::new(file));
+            }
+            "tools.json" => {
+                document.texts.embedded_file = Some(Arc::new(EmbeddedFile::read(&Source::new(name, text))));
             }
             "input.json" => document.input = Some(serde_json::from_str(text).expect("the input is JSON")),
             _ if name.starts_with("actions/") => document.texts.actions.push(Source::new(name, text)),

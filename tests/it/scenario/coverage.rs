@@ -105,7 +105,7 @@ fn the_scenarios_of_the_examples_come_to_all_tools_and_endings() {
     let report: Value = serde_json::from_str(&stdout(&tested)).unwrap();
     let left: Vec<String> = missing(&report["coverage"]);
     assert!(left.iter().all(|message| message.starts_with("no scenario is stuck by ")), "{left:#?}");
-    assert_eq!(report["coverage"]["documents"].as_array().unwrap().len(), 6);
+    assert_eq!(report["coverage"]["documents"].as_array().unwrap().len(), 7);
 }
 
 #[test]

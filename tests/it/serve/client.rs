@@ -361,6 +361,7 @@ pub fn until(stream: &mut TcpStream, what: &str) -> String {
 pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<App> {
     let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
     Arc::new(App::new(AppParts {
+        host: None,
         authorizer: Authorizer::new(&folder.project.serve).unwrap(),
         names: HostNames::new("127.0.0.1".parse().unwrap(), &[]),
         body: BodyLimits { bytes: 1 << 20, time: Duration::from_secs(30) },

@@ -100,8 +100,8 @@ impl<'a> WrittenStep<'a> {
             "loop" => keys.extend(self.text("result_key")),
             "custom-table" => {}
             word if WORDS.contains(&word) && subject.action(word).is_none() => {}
-            tool if let Some(served) = subject.compiled.steps.served.get(tool) => {
-                keys.extend(served.key.as_deref().filter(|_| own.is_none()));
+            tool if let Some(provided) = subject.compiled.steps.provided.get(tool) => {
+                keys.extend(provided.key.as_deref().filter(|_| own.is_none()));
             }
             action if own.is_none() => {
                 let used = subject.action(action);

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{RULES, judge};
+use crate::compile::embedded_tools::EmbeddedFile;
 use crate::compile::locked_tools::{LockFile, LockedTools};
 use crate::compile::{Texts, compile};
 use crate::diagnostic::{Diagnostic, Source, codes};
@@ -50,6 +51,9 @@ fn case(code: &str, which: &str) -> Texts {
     if let Ok(lock) = fs::read_to_string(folder.join("mcp.lock.json")) {
         let file = LockFile::new(Source::new("mcp.lock.json", lock));
         texts.locked = LockedTools::File(Arc::new(file));
+    }
+    if let Ok(tools) = fs::read_to_string(folder.join("tools.json")) {
+        texts.embedded_file = Some(Arc::new(EmbeddedFile::read(&Source::new("tools.json", tools))));
     }
     let mut files: Vec<_> = fs::read_dir(folder.join("actions")).into_iter().flatten().flatten().collect();
     files.sort_by_key(fs::DirEntry::file_name);

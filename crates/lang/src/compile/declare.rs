@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(super) use self::served::of_step::{ServedName, StepTerms};
+pub(super) use self::served::of_step::{ProvidedTool, StepTerms};
 use super::catalog::{Catalog, Registered, Shelf};
 use super::effort::{self, Effort};
 use super::layout::LoopLayout;
@@ -229,7 +229,7 @@ impl<'a> Declare<'a> {
             return;
         }
         match self.catalog.first_two(name).as_slice() {
-            [] => match self.texts.embedded.iter().find(|embedded| embedded.name == name) {
+            [] => match self.texts.embedded_tool(name) {
                 Some(embedded) => {
                     self.embedded(declaration, embedded, pointer);
                     self.require_approval(declaration, pointer);
@@ -391,13 +391,28 @@ impl<'a> Declare<'a> {
 
     fn embedded(&mut self, declaration: &ActionTool, embedded: &ToolSignature, pointer: &str) {
         match tool::embedded(embedded, declaration, self.properties) {
-            Ok(tool) => self.tools.push(tool),
+            Ok(tool) => {
+                self.tools.push(tool);
+                self.keep(embedded.text());
+            }
             // Its parameters are in no document: the declaration is the nearest place.
-            Err(faults) => self.faults.extend(faults.into_iter().map(|fault| {
-                let message =
-                    format!("the embedded tool `{}`, at `{}`: {}", embedded.name, fault.pointer, fault.message);
-                Diagnostic::error(fault.code, message, pointer, self.main.tree.place(pointer))
-            })),
+            Err(faults) => self.unfit_embedded(embedded, faults, pointer),
+        }
+    }
+
+    fn unfit_embedded(&mut self, embedded: &ToolSignature, faults: Vec<LocalFault>, pointer: &str) {
+        self.faults.extend(faults.into_iter().map(|fault| {
+            let message = format!("the embedded tool `{}`, at `{}`: {}", embedded.name, fault.pointer, fault.message);
+            Diagnostic::error(fault.code, message, pointer, self.main.tree.place(pointer))
+        }));
+    }
+
+    /// Adds what a tool is to the texts of the program.
+    fn keep(&mut self, text: Option<Source>) {
+        if let Some(text) = text
+            && !self.used.iter().any(|used| used.name == text.name)
+        {
+            self.used.push(text);
         }
     }
 }

@@ -339,12 +339,12 @@ impl FlowLowering<'_, '_> {
         })
     }
 
-    /// The tool of a registered action, or of an MCP server, and the key of its output.
+    /// The tool of a registered action, of an MCP server or of the program, and the key of its output.
     fn tool(&mut self, step: &Step) -> Option<(Tool, Option<String>)> {
-        if let Some(name) = self.declare.served_name(&step.kind) {
-            let tool = self.declare.tool_of_step(name, StepTerms { timeout_ms: step.timeout_ms })?;
+        if let Some(provided) = self.declare.provided(&step.kind) {
+            let tool = self.declare.tool_of_step(provided, StepTerms { timeout_ms: step.timeout_ms })?;
             let retry = step.retry.clone().filter(|_| tool.idempotent);
-            return Some((Tool { retry, ..tool }, self.steps.served.get(&step.kind)?.key.clone()));
+            return Some((Tool { retry, ..tool }, self.steps.provided.get(&step.kind)?.key.clone()));
         }
         let registered = *self.declare.catalog.find(&step.kind).first()?;
         let action = registered.read()?;

@@ -6,6 +6,7 @@ mod context;
 mod declare;
 pub mod documents;
 pub(crate) mod effort;
+pub mod embedded_tools;
 pub mod flow;
 mod foreign_path;
 pub mod layout;
@@ -31,8 +32,6 @@ mod tests_names;
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::diagnostic::{Diagnostic, Source};
 use crate::language::Project;
 use crate::program::Program;
@@ -40,6 +39,8 @@ use crate::syntax::document::Document;
 
 pub(crate) use documents::meant as document_meant;
 pub use effort::Effort;
+use embedded_tools::EmbeddedFile;
+pub use embedded_tools::ToolSignature;
 pub use link::MAX_LEVELS;
 pub use load::Readings;
 pub use load::{compile, compile_read, once};
@@ -50,21 +51,6 @@ pub use outside_files::{
 };
 pub(crate) use review::known_part;
 pub use standalone_document::{Declared, alone};
-
-/// A tool written in Rust, as the compiler knows it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolSignature {
-    /// The name that loops declare.
-    pub name: String,
-    /// What the model reads about it.
-    pub description: String,
-    /// The JSON Schema of its input.
-    pub parameters: Value,
-    /// Whether a call may be made again without harm.
-    pub idempotent: bool,
-    /// Whether a call only reads.
-    pub read_only: bool,
-}
 
 /// The texts that a loop is compiled from.
 #[derive(Debug, Clone)]
@@ -82,8 +68,10 @@ pub struct Texts {
     pub extra_actions: Vec<Source>,
     /// The files beside the document that hold workflows, the nearest first.
     pub workflows: Vec<Source>,
-    /// The embedder's own tools.
+    /// The tools of the program around the engine.
     pub embedded: Vec<ToolSignature>,
+    /// The file that says which these are, where there is no such program.
+    pub embedded_file: Option<Arc<EmbeddedFile>>,
     /// The tools of MCP servers.
     pub locked: LockedTools,
     /// Why files beside the document could not be read: reported when an action is not found.
@@ -110,6 +98,7 @@ impl Texts {
             extra_actions: Vec::new(),
             workflows: Vec::new(),
             embedded: Vec::new(),
+            embedded_file: None,
             locked: LockedTools::default(),
             unread: Vec::new(),
             passed_over: None,

@@ -1,6 +1,6 @@
 //! Whole documents: those of Hyphen's pages load, and what can't run here is reported.
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::diagnostic::codes;

@@ -1,5 +1,5 @@
 //! Names: where they are looked up, and which are allowed.
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::diagnostic::codes;

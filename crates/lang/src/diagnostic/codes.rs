@@ -209,6 +209,7 @@ codes! {
     CONCURRENCY_KEY = "L227" Error "concurrency-key" "Key of `concurrency` that no input decides",
     CONCURRENCY_BELOW = "L228" Error "concurrency-below" "Step or tool that waits for a workflow with `concurrency`",
     IDLE_ON_CANCEL = "L229" Warning "idle-on-cancel" "`on_cancel` without `on_failure`",
+    EMBEDDED_TOOL = "L230" Error "embedded-tool" "Embedded tool that is not what its file says",
     ASK_TARGET = "L231" Error "ask-target" "Question that is posted to nobody",
     MAIL_TARGET = "L232" Error "mail-target" "Target that can't be sent to",
     HIDDEN_ITEM = "L234" Warning "hidden-item" "Key that hides the item of its loop",

@@ -51,6 +51,10 @@ pub struct Project {
     /// The MCP servers by name, whose tools loops declare: `{"type": "mcp", "server": NAME}`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mcp: BTreeMap<String, McpServer>,
+    /// The file that says which tools the Rust program has that embeds loopctl: the JSON of `signatures()` of its engine. It is
+    /// relative to this file. `check`, `test` and editors know them by it; the tools are called in that program only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedded: Option<String>,
     /// How long events from outside are kept for runs that begin to wait for them.
     #[serde(skip_serializing_if = "EventKeeping::is_default")]
     pub events: EventKeeping,

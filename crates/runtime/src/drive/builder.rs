@@ -1,16 +1,16 @@
 //! The builder of an engine.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use secrecy::SecretString;
 
 use super::answer_hint::AnswerHints;
+use super::given_parts::GivenParts;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::long_work;
-use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
+use super::model::{EmbeddedModel, Models, ScriptPlayer};
 use super::model_waits::ModelWaits;
 use super::pending_model_call::Deaths;
 use super::run_meter::RunMeters;
@@ -31,10 +31,7 @@ pub struct EngineBuilder {
     project: Arc<Project>,
     root: PathBuf,
     journal: Option<Arc<dyn Journal>>,
-    script: Option<ScriptPlayer>,
-    tools: BTreeMap<String, Arc<dyn DynTool>>,
-    models: BTreeMap<String, Arc<dyn DynModel>>,
-    api_key: Option<SecretString>,
+    given: GivenParts,
     launcher: Option<Arc<dyn Launcher>>,
     meters: Option<Arc<dyn RunMeters>>,
     hints: Option<Arc<dyn AnswerHints>>,
@@ -48,15 +45,19 @@ impl EngineBuilder {
             project,
             root: root.to_owned(),
             journal: None,
-            script: None,
-            tools: BTreeMap::new(),
-            models: BTreeMap::new(),
-            api_key: None,
+            given: GivenParts::default(),
             launcher: None,
             meters: None,
             hints: None,
             stage: None,
         }
+    }
+
+    /// The same tools, models, key, script and store as another engine has, for this project.
+    #[must_use]
+    pub fn like(mut self, engine: &Engine) -> Self {
+        self.given = engine.world.given.clone();
+        self.journal(Arc::clone(&engine.world.journal))
     }
 
     /// Keeps runs in this journal. Default: in memory, where every run stays for as long as the engine lives.
@@ -69,7 +70,7 @@ impl EngineBuilder {
     /// Replaces every model by a script, and the tools that it names.
     #[must_use]
     pub fn script(mut self, script: loopctl_lang::language::Script) -> Self {
-        self.script = Some(ScriptPlayer::new(script));
+        self.given.script = Some(Arc::new(ScriptPlayer::new(script)));
         self
     }
 
@@ -85,7 +86,7 @@ impl EngineBuilder {
     /// earlier one of the same name.
     #[must_use]
     pub fn tool(mut self, tool: impl DynTool + 'static) -> Self {
-        self.tools.insert(tool.name().to_owned(), Arc::new(tool));
+        self.given.tools.insert(tool.name().to_owned(), Arc::new(tool));
         self
     }
 
@@ -93,7 +94,7 @@ impl EngineBuilder {
     /// that names no model uses it when it is the only one.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, model: impl EmbeddedModel) -> Self {
-        self.models.insert(name.into(), Arc::new(model));
+        self.given.models.insert(name.into(), Arc::new(model));
         self
     }
 
@@ -101,7 +102,7 @@ impl EngineBuilder {
     /// variable, like `OPENAI_API_KEY`, and is sent to the same servers.
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
-        self.api_key = Some(SecretString::from(key.into()));
+        self.given.api_key = Some(SecretString::from(key.into()));
         self
     }
 
@@ -128,7 +129,7 @@ impl EngineBuilder {
 
     /// The registered tools, as the compiler knows them.
     pub fn signatures(&self) -> Vec<ToolSignature> {
-        self.tools.values().map(|tool| tool.signature()).collect()
+        self.given.tools.values().map(|tool| tool.signature()).collect()
     }
 
     /// The same for another project in its folder.
@@ -149,15 +150,17 @@ impl EngineBuilder {
         }
         let vault = Arc::new(vault);
         let is_staged = self.stage.is_some();
-        let is_scripted = self.script.is_some() && !is_staged;
+        let given = self.given.clone();
+        let is_scripted = given.script.is_some() && !is_staged;
         let played = self.stage.as_ref().filter(|stage| !stage.is_live).map(|stage| Arc::clone(&stage.player));
-        let script = played.or_else(|| self.script.map(Arc::new));
-        let mut models = Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.models);
-        if let Some(key) = self.api_key {
+        let script = played.or(self.given.script);
+        let mut models =
+            Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.given.models);
+        if let Some(key) = self.given.api_key {
             models = models.with_key(key);
         }
         let models = Arc::new(models);
-        let mut toolbox = Toolbox::new(&self.project, &self.root, &vault, &models, self.tools);
+        let mut toolbox = Toolbox::new(&self.project, &self.root, &vault, &models, self.given.tools);
         if let Some(script) = script.filter(|_| !is_staged) {
             toolbox = toolbox.with_script(script);
         }
@@ -169,6 +172,7 @@ impl EngineBuilder {
         let launcher = self.launcher.unwrap_or_else(|| Arc::<SpawnedRuns>::clone(&spawned));
         Engine {
             world: Arc::new(World {
+                given,
                 model_waits: ModelWaits::new(Arc::clone(&journal), self.meters.clone()),
                 meters: self.meters,
                 deaths: Deaths::new(Arc::clone(&journal)),

@@ -120,7 +120,7 @@ impl Engine {
         let project = project.map(|text| Source::new("loopctl.json", text));
         let of = |project| {
             let mut texts = fold::texts(run_id, events, project).ok()?;
-            texts.embedded = self.world.toolbox.signatures();
+            texts.add_embedded(self.world.toolbox.signatures());
             fold::recorded(&texts).ok()
         };
         of(project).or_else(|| of(None))

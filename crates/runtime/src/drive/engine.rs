@@ -35,6 +35,7 @@ use loopctl_engine::reply::window;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
 use loopctl_engine::wait_deadline::{due_at_ms, due_times, waits_for_room};
+use loopctl_lang::compile::ToolSignature;
 use loopctl_lang::language::Project;
 use loopctl_lang::program::Program;
 
@@ -47,6 +48,11 @@ impl Engine {
     /// Begins an engine for a project in its folder: relative paths start there.
     pub fn builder(project: Arc<Project>, root: &Path) -> EngineBuilder {
         EngineBuilder::new(project, root)
+    }
+
+    /// The registered tools, as the compiler knows them. Their JSON is the file that a project names as `embedded`.
+    pub fn signatures(&self) -> Vec<ToolSignature> {
+        self.world.toolbox.signatures()
     }
 
     /// The store.

@@ -9,6 +9,7 @@ use loopctl_engine::event::{Event, EventKind, RunDocument};
 use loopctl_engine::flow::view::StepLog;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::{Refused, step};
+use loopctl_lang::compile::embedded_tools;
 use loopctl_lang::compile::locked_tools::LockedTools;
 use loopctl_lang::compile::{Texts, compile};
 use loopctl_lang::diagnostic::{Diagnostic, Source};
@@ -123,11 +124,12 @@ pub fn texts(run_id: &str, events: &[Event], project: Option<Source>) -> Result<
     let source = |document: &RunDocument| Source::new(document.file.as_str(), Arc::clone(document.text.shared()));
     let mut sources: Vec<Source> = documents(events).unwrap_or_default().iter().map(source).collect();
     let locked = LockedTools::recorded(&mut sources);
+    let embedded = embedded_tools::recorded(&mut sources);
     let mut sources = sources.into_iter();
     match sources.next() {
         Some(main) => {
             let step = step_of(events);
-            Ok(Texts { project, extra_actions: sources.collect(), locked, step, ..Texts::new(main) })
+            Ok(Texts { project, extra_actions: sources.collect(), locked, embedded, step, ..Texts::new(main) })
         }
         None => Err(Fault::Journal { run: run_id.to_owned(), reason: "it holds no document".to_owned() }),
     }
@@ -184,15 +186,19 @@ fn means_the_same(one: &str, other: &str, is_main: bool) -> bool {
 /// The name of the first file that differs.
 pub fn same_document(program: &Program, events: &[Event]) -> Result<(), Fault> {
     let Some(documents) = documents(events) else { return Ok(()) };
+    // The journals of earlier versions keep no tools of the program.
+    let keeps_tools = documents.iter().any(|document| embedded_tools::is_recorded(&document.text));
+    let is_compared = |source: &&Source| keeps_tools || !embedded_tools::is_recorded(&source.text);
+    let sources: Vec<&Source> = program.sources.iter().filter(is_compared).collect();
     let same = |at: usize, source: &Source| {
         documents.get(at).is_some_and(|document| means_the_same(&document.text, &source.text, at == 0))
     };
-    for (at, source) in program.sources.iter().enumerate() {
+    for (at, source) in sources.iter().enumerate() {
         if !same(at, source) {
             return Err(Fault::Changed { file: source.name.to_string() });
         }
     }
-    match documents.get(program.sources.len()) {
+    match documents.get(sources.len()) {
         Some(gone) => Err(Fault::Changed { file: gone.file.clone() }),
         None => Ok(()),
     }

@@ -20,6 +20,7 @@ pub mod fault;
 pub mod fold;
 pub mod folded_events;
 pub mod future;
+mod given_parts;
 pub mod import;
 mod inbox;
 mod input_files;

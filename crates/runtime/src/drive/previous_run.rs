@@ -40,7 +40,7 @@ impl Engine {
         }
         // The settings of its project change nothing about what happened.
         let mut texts = fold::texts(run_id, &events, None)?;
-        texts.embedded = self.world.toolbox.signatures();
+        texts.add_embedded(self.world.toolbox.signatures());
         let recorded = fold::recorded(&texts).map_err(|_| Fault::Journal {
             run: run_id.to_owned(),
             reason: "this version can't read the document that it holds".to_owned(),

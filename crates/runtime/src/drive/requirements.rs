@@ -7,6 +7,7 @@ use super::fault::Fault;
 use super::world::Engine;
 use loopctl_lang::compile::question_tool;
 use loopctl_lang::language::SecretSource;
+use loopctl_lang::program::mcp::ToolOrigin;
 use loopctl_lang::program::{Program, Tool, ToolKind};
 use loopctl_lang::syntax::token;
 
@@ -29,8 +30,16 @@ impl Engine {
         self.world.vault.refresh();
         let mut needs = Needs::default();
         self.gather(program, model, &mut needs);
-        let Needs { secrets, sources, models, .. } = needs;
+        let Needs { secrets, sources, models, tools, .. } = needs;
         let mut missing = Vec::new();
+        let is_called = !self.world.toolbox.is_offline();
+        for name in tools.into_iter().filter(|_| is_called) {
+            let why = format!(
+                "the tool `{name}` is one of a Rust program, and this program has none of the name: run the document in the \
+                 program that has it"
+            );
+            missing.push(MissingRequirement { pointer: "/embedded".to_owned(), name, why });
+        }
         for name in models {
             if let Err(why) = self.world.models.get(Some(&name)) {
                 missing.push(MissingRequirement { pointer: format!("/models/{}", token(&name)), name, why });
@@ -130,6 +139,11 @@ impl Engine {
             }
         }
         for tool in program.all_tools().into_iter().filter(|tool| !self.world.toolbox.is_scripted(tool)) {
+            if matches!(tool.kind, ToolKind::Embedded(ToolOrigin::Program))
+                && !self.world.toolbox.has_embedded(&tool.name)
+            {
+                needs.tools.insert(tool.name.clone());
+            }
             let datasource = tool.datasource().and_then(|name| program.project.datasources.get(name));
             let held =
                 datasource.into_iter().flat_map(|datasource| [Some(&datasource.url), datasource.password.as_ref()]);
@@ -163,6 +177,8 @@ struct Needs {
     /// The variables and files that hold an address or a password of a datasource, each with a tool that uses it.
     sources: BTreeMap<(String, String), String>,
     models: BTreeSet<String>,
+    /// The tools of a Rust program that this one does not have.
+    tools: BTreeSet<String>,
 }
 
 /// All that is missing, in one sentence.

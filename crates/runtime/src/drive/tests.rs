@@ -24,7 +24,7 @@ use loopctl_lang::diagnostic::Source;
 use loopctl_lang::program::Program;
 
 /// A tool that signals when it is called, and never returns.
-struct Hangs(Arc<Notify>);
+pub(super) struct Hangs(pub(super) Arc<Notify>);
 
 impl DynTool for Hangs {
     fn name(&self) -> &str {

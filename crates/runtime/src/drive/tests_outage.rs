@@ -10,7 +10,7 @@ use super::clock::{self, played::PlayedClock};
 use super::engine::{Engine, Resume, Watch};
 use super::model::{EmbeddedModel, ModelError, ModelReply, ModelRequest};
 use super::run_result::Finished;
-use super::tests::{compiled, complete, start, think};
+use super::tests::{Hangs, compiled, complete, start, think};
 use loopctl_engine::event::Decision;
 use loopctl_engine::outcome::{Status, Termination};
 use loopctl_lang::compile::{Texts, compile};
@@ -50,7 +50,10 @@ impl EmbeddedModel for AwayModel {
 }
 
 fn engine(program: &Program, model: AwayModel) -> Engine {
-    Engine::builder(program.project.clone(), std::path::Path::new(".")).model("m", model).build()
+    Engine::builder(program.project.clone(), std::path::Path::new("."))
+        .tool(Hangs(Arc::default()))
+        .model("m", model)
+        .build()
 }
 
 fn replies() -> Vec<Value> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::answer_hint::AnswerHints;
+use super::given_parts::GivenParts;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::Models;
@@ -27,6 +28,7 @@ pub struct Engine {
 
 /// What all runs of an engine share.
 pub(super) struct World {
+    pub given: GivenParts,
     pub journal: Arc<dyn Journal>,
     pub models: Arc<Models>,
     pub toolbox: Toolbox,

@@ -74,6 +74,7 @@ pub fn sources(texts: &Texts) -> Vec<Source> {
     std::iter::once(&texts.main)
         .chain(&texts.project)
         .chain(texts.locked.source())
+        .chain(texts.embedded_file.iter().filter_map(|file| file.source.as_ref()))
         .chain(&texts.actions)
         .chain(&texts.loops)
         .chain(&texts.workflows)

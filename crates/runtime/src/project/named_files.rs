@@ -3,14 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::guarded_read::{self, ReadError};
 use super::paths::in_project;
+use super::{name_of, within};
+use loopctl_lang::compile::embedded_tools::EmbeddedFile;
 use loopctl_lang::compile::{OutsideFiles, documents};
-use loopctl_lang::diagnostic::Source;
+use loopctl_lang::diagnostic::{Diagnostic, Source, codes};
 use loopctl_lang::language::Project;
 use loopctl_lang::language::document_file::DocumentFile;
 use loopctl_lang::language::project::Datasource;
@@ -34,6 +37,20 @@ pub fn outside(project: &Source, root: &Path) -> OutsideFiles {
     let roots = named.into_iter().chain(root.canonicalize()).collect();
     let beyond = beyond(&project, root);
     OutsideFiles { absent: absent(project, root), beyond, documents, roots, databases, now_ms: None }
+}
+
+/// The file that says which tools the program around the engine has; none where the project names none.
+pub fn embedded(project: &Source, root: &Path) -> Option<Arc<EmbeddedFile>> {
+    let document = document::read_as(project, Some(DocumentKind::Project));
+    let file = document.value.get("embedded")?.as_str()?;
+    Some(Arc::new(match text(root, file) {
+        Ok(text) => EmbeddedFile::read(&Source::new(name_of(&within(root, file)), text)),
+        Err(why) => {
+            let message = format!("the tools in `{file}` can't be read: {why}");
+            let fault = Diagnostic::error(codes::EMBEDDED_TOOL, message, "/embedded", document.tree.place("/embedded"));
+            EmbeddedFile::unread(fault.help("the program that has them writes the file: `signatures()` of its engine"))
+        }
+    }))
 }
 
 /// What the project's `documents` are, up to a number of bytes of them; of the others nothing is known.

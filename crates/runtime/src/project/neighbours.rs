@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::named_files::embedded;
 use super::project_file::{ProjectFile, above};
 use super::{Gathered, at, outside, read, within};
+use loopctl_lang::compile::embedded_tools::EmbeddedFile;
 use loopctl_lang::compile::locked_tools::{LockFile, LockedTools};
 use loopctl_lang::compile::{OutsideFiles, Readings, Texts};
 use loopctl_lang::diagnostic::{Diagnostic, Remedy, Source};
@@ -33,6 +35,7 @@ pub struct Neighbours {
     unread: Vec<Diagnostic>,
     passed_over: Option<Arc<str>>,
     locked: LockedTools,
+    embedded: Option<Arc<EmbeddedFile>>,
     outside: Arc<OutsideFiles>,
     faults: Vec<Diagnostic>,
 }
@@ -66,6 +69,7 @@ impl Neighbours {
         texts.unread = self.unread.clone();
         texts.passed_over = self.passed_over.clone();
         texts.locked = self.locked.clone();
+        texts.embedded_file = self.embedded.clone();
         texts.outside = Arc::clone(&self.outside);
         Ok(Gathered { texts, root: self.root.clone() })
     }
@@ -150,6 +154,7 @@ impl Library {
         let (unread, readings) = (search.unread, self.readings.clone());
         let outside = Arc::new(project.as_ref().map(|project| outside(project, &root)).unwrap_or_default());
         let locked = if project.is_some() { self.locked(&root) } else { LockedTools::Absent };
+        let embedded = project.as_ref().and_then(|project| embedded(project, &root));
         Neighbours {
             root,
             project,
@@ -161,6 +166,7 @@ impl Library {
             unread,
             passed_over,
             locked,
+            embedded,
             outside,
             faults,
         }

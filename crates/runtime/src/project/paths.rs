@@ -29,7 +29,7 @@ pub struct PathField {
 }
 
 /// All of them.
-pub const PATH_FIELDS: [PathField; 12] = [
+pub const PATH_FIELDS: [PathField; 13] = [
     PathField { kind: DocumentKind::Scenario, pointer: "/document", boundary: Boundary::Project },
     PathField { kind: DocumentKind::Scenario, pointer: "/scenarios/*/script", boundary: Boundary::Project },
     PathField { kind: DocumentKind::Scenario, pointer: "/scenarios/*/recording", boundary: Boundary::Project },
@@ -42,6 +42,7 @@ pub const PATH_FIELDS: [PathField; 12] = [
     PathField { kind: DocumentKind::Project, pointer: "/models/*/script", boundary: Boundary::Project },
     PathField { kind: DocumentKind::Project, pointer: "/datasources/*/init", boundary: Boundary::Project },
     PathField { kind: DocumentKind::Project, pointer: "/documents/*", boundary: Boundary::Project },
+    PathField { kind: DocumentKind::Project, pointer: "/embedded", boundary: Boundary::Project },
     PathField { kind: DocumentKind::Project, pointer: "/datasources/*/url", boundary: Boundary::None },
     PathField { kind: DocumentKind::Project, pointer: "/store", boundary: Boundary::None },
     PathField { kind: DocumentKind::Actions, pointer: "/cwd", boundary: Boundary::Project },
@@ -210,7 +211,9 @@ mod tests {
         let document = json!({"type": "loop", "properties": {"mode": "react", "objective": "x", "tools": []}});
         std::fs::write(inside.join("l.json"), document.to_string()).unwrap();
         let project = json!({"models": {"m": {"provider": "script", "script": "in.json"}},
-                             "datasources": {"x": {"url": "sqlite:x.db", "init": "in.sql"}}, "documents": {"d": "in.json"}});
+                             "datasources": {"x": {"url": "sqlite:x.db", "init": "in.sql"}}, "documents": {"d": "in.json"},
+                             "embedded": "tools.json"});
+        std::fs::write(inside.join("tools.json"), "[]").unwrap();
         std::fs::write(inside.join("in.json"), "{\"replies\": []}").unwrap();
         std::fs::write(inside.join("in.sql"), "CREATE TABLE t (v);").unwrap();
         let scenario = json!({"name": "a", "replies": [{"answer": "x"}], "expect": {"snapshot": "s.txt"}, "faults": "each",
@@ -231,7 +234,12 @@ mod tests {
         let mut all = crate::project::scenario_file(document, &file).examined.faults;
         let source = crate::project::read(&folder.join("loopctl.json")).unwrap();
         let outside = std::sync::Arc::new(crate::project::outside(&source, &folder));
-        let texts = loopctl_lang::compile::Texts { outside, ..loopctl_lang::compile::Texts::new(source.clone()) };
+        let embedded_file = crate::project::named_files::embedded(&source, &folder);
+        let texts = loopctl_lang::compile::Texts {
+            outside,
+            embedded_file,
+            ..loopctl_lang::compile::Texts::new(source.clone())
+        };
         let document = loopctl_lang::syntax::document::read_as(&source, Some(DocumentKind::Project));
         all.extend(crate::project::load::examine(&texts, document).diagnostics);
         all.into_iter()

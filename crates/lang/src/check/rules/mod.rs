@@ -27,6 +27,7 @@ mod constant_condition;
 mod cost_without_price;
 mod cut_list;
 mod dead_case;
+mod embedded_tool;
 mod empty_budget;
 mod empty_range;
 mod equal_limits;
@@ -215,6 +216,7 @@ pub const RULES: &[Rule] = &[
     webhook_input::RULE,
     concurrency_key::RULE,
     idle_on_cancel::RULE,
+    embedded_tool::RULE,
     ask_target::RULE,
     mail_target::RULE,
     hidden_item::RULE,

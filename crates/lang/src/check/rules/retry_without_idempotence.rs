@@ -27,11 +27,14 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if !step.written.get("retry").is_some_and(Value::is_object) {
             continue;
         }
-        if let Some(served) = subject.compiled.steps.served.get(step.kind) {
-            if !served.idempotent {
+        if let Some(provided) = subject.compiled.steps.provided.get(step.kind) {
+            if !provided.idempotent {
                 let cursor = subject.at(&format!("{}/retry", step.at)).key();
                 let message = format!("the tool `{}` may not be repeated, and the step would", step.kind);
-                let help = "say in loopctl.json that a second call does no harm: `idempotent` of the tool under `mcp`";
+                let help = match provided.is_served {
+                    true => "say in loopctl.json that a second call does no harm: `idempotent` of the tool under `mcp`",
+                    false => "the program says that a second call does no harm: `IDEMPOTENT` of the tool",
+                };
                 found.push(cursor.report(&RULE, message).help(help));
             }
             continue;

@@ -41,10 +41,12 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 if let Some(part) = input.schema.source().get("properties").and_then(|properties| properties.get(name))
                 {
                     let around = format!("{}/properties", step.at);
-                    let help = match (step.is_named(), is_served(subject, &step)) {
-                        (true, _) => "the `input` of the document says what it takes",
-                        (_, true) => "`loopctl mcp list` shows what the tool takes, as it was pinned",
-                        _ => "the action's `parameters` say what it takes",
+                    let provided = subject.compiled.steps.provided.get(step.kind);
+                    let help = match provided.map(|provided| provided.is_served) {
+                        _ if step.is_named() => "the `input` of the document says what it takes",
+                        Some(true) => "`loopctl mcp list` shows what the tool takes, as it was pinned",
+                        Some(false) => "the type of the tool's input, in the program, says what it takes",
+                        None => "the action's `parameters` say what it takes",
                     };
                     let taken = &input.schema;
                     let given = GivenValue { around: &around, called: &called, name, value, part, taken, help };
@@ -65,15 +67,10 @@ pub(super) fn input_of<'s>(subject: &Subject<'s>, step: &WrittenStep<'_>) -> Opt
     Some((input, called(subject, step)))
 }
 
-/// Whether a step calls a tool of an MCP server.
-fn is_served(subject: &Subject<'_>, step: &WrittenStep<'_>) -> bool {
-    subject.compiled.steps.served.contains_key(step.kind)
-}
-
 fn called(subject: &Subject<'_>, step: &WrittenStep<'_>) -> String {
     match named_document(step.written) {
         Some((kind, name)) => format!("the {kind} `{name}`"),
-        None if is_served(subject, step) => format!("the tool `{}`", step.kind),
+        None if subject.compiled.steps.provided.contains_key(step.kind) => format!("the tool `{}`", step.kind),
         None => format!("the action `{}`", step.kind),
     }
 }
@@ -180,7 +177,7 @@ fn left_out(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, na
     let fault = Diagnostic { severity: Severity::Warning, ..fault };
     found.push(
         fault.help(
-            match (step.is_named(), is_served(subject, step)) {
+            match (step.is_named(), subject.compiled.steps.provided.contains_key(step.kind)) {
                 (true, _) => {
                     "without the value the step fails; take `{name}` out of the `required` of the document's `input`"
                 }

@@ -119,6 +119,7 @@ pub const PLACES: &[&str] = &[
     r#"L221 loop.json:15:65 /definition/trigger/webhook/input/more: "more""#,
     r#"L227 loop.json:5:28 /definition/concurrency/key: "@now""#,
     r#"L229 loop.json:5:5 /definition/on_cancel: "on_cancel""#,
+    r#"L230 loop.json:8:32 /actions/0/action_name: "stock""#,
     r#"L231 loop.json:6:110 /definition/actions/0/properties/ask/0: "managers""#,
     r#"L231 loop.json:6:130 /definition/actions/0/properties/ask/2: "desk""#,
     "L231 loop.json:7:126 /definition/actions/1/properties/ask: []",

@@ -15,6 +15,7 @@ impl Declare<'_> {
     pub(super) fn actions_like(&mut self, declaration: &ActionTool, pointer: &str) {
         let (pattern, at) = (declaration.name.as_str(), format!("{pointer}/name"));
         let names = self.catalog.all.iter().map(|action| action.name);
+        let names = names.chain(self.texts.embedded_tools().map(|tool| tool.name.as_str()));
         let matching: BTreeSet<&str> = names.filter(|name| matches_pattern(pattern, name)).collect();
         if matching.is_empty() {
             let message = format!("no action has a name like `{pattern}`");

@@ -93,7 +93,7 @@ impl<'a> Declare<'a> {
             return self.faults.push(fault);
         }
         let names = self.catalog.all.iter().map(|action| action.name);
-        let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.name.as_str()));
+        let names = names.chain(self.texts.embedded_tools().map(|embedded| embedded.name.as_str()));
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
         let near = self.effort.nearest_field(name, names.take(measured));
@@ -182,8 +182,8 @@ impl<'a> Declare<'a> {
         // The shape reports `name` as unknown, and leaves it out of the value.
         let name = self.main.tree.at(step)?.get("name")?.as_str()?;
         if self.catalog.find(name).is_empty() {
-            self.served_name(name)?;
-            let message = format!("`{name}` is a tool of an MCP server: a step has its name as its `type`");
+            let of = self.provided(name)?.of();
+            let message = format!("`{name}` is a tool of {of}: a step has its name as its `type`");
             let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
             let help = format!("write \"type\": {}; what the tool takes is in `properties`", quoted(name));
             return Some(fault.help(help).suggest(quoted(name)));
@@ -255,6 +255,7 @@ impl<'a> Declare<'a> {
         }
         let words = PRIMITIVES.into_iter().chain(wait::WORDS).chain([NOTIFY]);
         let names = words.chain(self.catalog.all.iter().map(|action| action.name));
+        let names = names.chain(self.texts.embedded_tools().map(|embedded| embedded.name.as_str()));
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
         let near = self.effort.nearest_field(name, names.take(measured));

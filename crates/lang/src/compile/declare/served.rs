@@ -320,11 +320,7 @@ impl<'a> Declare<'a> {
     fn record(&mut self, server: &str, name: &str, known: (McpProtocol, &KnownTool<'_>)) {
         let (protocol, KnownTool { locked, terms }) = known;
         let began = RecordedTool { locked: LockedTool::clone(locked), terms: McpToolTerms::clone(terms) };
-        if let Some(text) = tool_text(server, name, protocol, began)
-            && !self.used.iter().any(|used| used.name == text.name)
-        {
-            self.used.push(text);
-        }
+        self.keep(tool_text(server, name, protocol, began));
     }
 
     /// A tool that can't be used: an error where it is written out, and left out otherwise.

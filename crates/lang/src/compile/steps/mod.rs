@@ -7,8 +7,8 @@ mod choose;
 mod known_value;
 mod named;
 mod output;
+mod provided;
 mod result;
-mod served;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -30,9 +30,9 @@ pub(crate) use choose::{CaseList, case_lists, is_choice};
 pub(crate) use known_value::{CELL_FORMAT, DeclaredText, JsonTypes, KnownValue, listed};
 pub(crate) use named::{NamedStep, named_document};
 pub(crate) use output::{MAY_BE_MISSING, head, launched, text};
+pub(crate) use provided::ProvidedStep;
 pub(crate) use result::ListSource;
 pub(crate) use result::{CHANGES, ROW_IDS, ROWS, of_action, of_tables};
-pub(crate) use served::ServedStep;
 pub(super) use walk::walk;
 
 /// The most steps of a document that are looked at.
@@ -69,8 +69,8 @@ pub(crate) struct Steps {
     pub inputs: HashMap<String, Option<Arc<StepInput>>>,
     /// The steps that run a document by its name, by JSON pointer.
     pub named: BTreeMap<String, NamedStep>,
-    /// The tools of MCP servers that are steps, by the type of these steps.
-    pub served: BTreeMap<String, ServedStep>,
+    /// The tools of MCP servers, and of the program around the engine, that are steps, by the type of these steps.
+    pub provided: BTreeMap<String, ProvidedStep>,
     /// The schema of what a run of the document answers, where it has steps.
     pub answer: Value,
 }

@@ -6,7 +6,7 @@ mod collected;
 mod event;
 mod named;
 mod on_failure;
-mod served;
+mod provided;
 mod texts;
 mod wait;
 mod webhook;
@@ -410,7 +410,7 @@ impl<'a> Walk<'_, 'a, '_> {
                 self.wait_for_event(at.strip_suffix("/type").unwrap_or(at), properties);
                 output::ANY
             }
-            _ if let Some(served) = self.declare.served_name(name) => self.served(served, at, step, context),
+            _ if let Some(tool) = self.declare.provided(name) => self.provided(tool, at, step, context),
             _ => {
                 let found = self.declare.step(name, at);
                 self.faults.append(&mut self.declare.faults);

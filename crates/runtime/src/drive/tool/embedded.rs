@@ -35,6 +35,11 @@ impl EmbeddedRunner {
         self.tools.keys().collect()
     }
 
+    /// Whether there is one of a name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.tools.contains_key(name)
+    }
+
     /// The tools, as the compiler knows them.
     pub(super) fn signatures(&self) -> Vec<ToolSignature> {
         self.tools.values().map(|tool| tool.signature()).collect()

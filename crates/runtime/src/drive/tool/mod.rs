@@ -296,6 +296,11 @@ impl Toolbox {
         self.embedded.signatures()
     }
 
+    /// Whether there is an embedder's tool of a name.
+    pub fn has_embedded(&self, name: &str) -> bool {
+        self.embedded.has(name)
+    }
+
     /// Whether a script answers for the tool.
     pub fn is_scripted(&self, tool: &Tool) -> bool {
         self.script.as_ref().is_some_and(|script| script.answers_for(tool))

@@ -1,13 +1,15 @@
-//! Steps whose type is a tool of an MCP server: `files.read_text_file`.
+//! Steps whose type is a tool that no action registers: one of an MCP server (`files.read_text_file`), or of the program around
+//! the engine.
 
 use super::{Declare, KnownServer, KnownTool};
 use crate::compile::effort;
 use crate::compile::locked_tools::LockedTools;
-use crate::compile::steps::ServedStep;
+use crate::compile::steps::ProvidedStep;
 use crate::compile::tool;
 use crate::compile::tool::served::{ServedDeclaration, UnfitTool};
+use crate::compile::{Texts, ToolSignature};
 use crate::diagnostic::{Diagnostic, Nearest, codes};
-use crate::language::tool::McpTool;
+use crate::language::tool::{ActionTool, McpTool};
 use crate::program::Tool;
 use crate::syntax::quoted;
 
@@ -23,6 +25,25 @@ pub(in crate::compile) struct ServedName<'n> {
     pub tool: &'n str,
 }
 
+/// A tool that no action registers, as the type of a step names it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::compile) enum ProvidedTool<'n> {
+    /// One of a server.
+    Served(ServedName<'n>),
+    /// One of the program around the engine.
+    Embedded(&'n ToolSignature),
+}
+
+impl ProvidedTool<'_> {
+    /// What it is a tool of, in a sentence.
+    pub(in crate::compile::declare) fn of(self) -> &'static str {
+        match self {
+            Self::Served(_) => "an MCP server",
+            Self::Embedded(_) => "the program around the engine",
+        }
+    }
+}
+
 /// What a step says of its call.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::compile) struct StepTerms {
@@ -31,10 +52,22 @@ pub(in crate::compile) struct StepTerms {
 }
 
 impl<'a> Declare<'a> {
-    /// The tool of a server that the type of a step names; none where it names no server that there is. A registered action of
-    /// this name comes first.
-    pub(in crate::compile) fn served_name<'n>(&self, kind: &'n str) -> Option<ServedName<'n>> {
-        if !kind.contains('.') || !self.catalog.find(kind).is_empty() {
+    /// The tool of a server, or of the program, that the type of a step names; none where it names no server that there is. A
+    /// registered action of this name comes first.
+    pub(in crate::compile) fn provided<'n>(&self, kind: &'n str) -> Option<ProvidedTool<'n>>
+    where
+        'a: 'n,
+    {
+        if !self.catalog.find(kind).is_empty() {
+            return None;
+        }
+        let texts: &'a Texts = self.texts;
+        let embedded = || texts.embedded_tool(kind).map(ProvidedTool::Embedded);
+        self.served_name(kind).map(ProvidedTool::Served).or_else(embedded)
+    }
+
+    fn served_name<'n>(&self, kind: &'n str) -> Option<ServedName<'n>> {
+        if !kind.contains('.') {
             return None;
         }
         let is_server = |name: &str| match &self.texts.locked {
@@ -51,8 +84,32 @@ impl<'a> Declare<'a> {
         })
     }
 
-    /// What is known of a step whose type is a tool of a server. What is wrong with it is reported at `at`.
-    pub(in crate::compile) fn served_step(&mut self, name: ServedName<'_>, at: &str) -> Option<ServedStep> {
+    /// What is known of a step whose type is such a tool. What is wrong with it is reported at `at`.
+    pub(in crate::compile) fn provided_step(&mut self, tool: ProvidedTool<'_>, at: &str) -> Option<ProvidedStep> {
+        match tool {
+            ProvidedTool::Served(name) => self.served_step(name, at),
+            ProvidedTool::Embedded(signature) => self.embedded_step(signature, at),
+        }
+    }
+
+    fn embedded_step(&mut self, signature: &ToolSignature, at: &str) -> Option<ProvidedStep> {
+        if !self.effort.spend(effort::weight(&signature.parameters)) {
+            self.faults.extend(self.effort.too_much(&self.main.tree.source));
+            return None;
+        }
+        match tool::embedded(signature, &declared(signature, StepTerms::default()), self.properties) {
+            Ok(tool) => {
+                self.keep(signature.text());
+                Some(ProvidedStep::of(&tool, &signature.name, None))
+            }
+            Err(faults) => {
+                self.unfit_embedded(signature, faults, at);
+                None
+            }
+        }
+    }
+
+    fn served_step(&mut self, name: ServedName<'_>, at: &str) -> Option<ProvidedStep> {
         let known = self.known_server(name.server, at)?;
         let Some((own_name, known_tool)) = known.seen(name.tool) else {
             self.unknown_served(name, &known, at);
@@ -83,7 +140,7 @@ impl<'a> Declare<'a> {
                     let help = format!("say in loopctl.json who approves it: {entry}, or true to keep it");
                     warn(codes::DESTRUCTIVE_TOOL, message, help);
                 }
-                Some(ServedStep::of(&tool, name.tool, known_tool.locked.output_schema.as_ref()))
+                Some(ProvidedStep::of(&tool, name.tool, known_tool.locked.output_schema.as_ref()))
             }
             Err(why) => {
                 let why = match why {
@@ -102,7 +159,13 @@ impl<'a> Declare<'a> {
     }
 
     /// The tool that a step calls. The walk through the steps has reported what is wrong.
-    pub(in crate::compile) fn tool_of_step(&mut self, name: ServedName<'_>, terms: StepTerms) -> Option<Tool> {
+    pub(in crate::compile) fn tool_of_step(&mut self, tool: ProvidedTool<'_>, terms: StepTerms) -> Option<Tool> {
+        let name = match tool {
+            ProvidedTool::Embedded(signature) => {
+                return tool::embedded(signature, &declared(signature, terms), self.properties).ok();
+            }
+            ProvidedTool::Served(name) => name,
+        };
         let known = self.known_server(name.server, "")?;
         let (own_name, known_tool) = known.seen(name.tool)?;
         let declaration =
@@ -140,6 +203,11 @@ impl<'a> Declare<'a> {
         let fault = Diagnostic::error(codes::MCP_TOOL, message, at, self.main.tree.place(at));
         Some(fault.help(format!("the nearest one is `{near}`")).suggest(quoted(&format!("{near}.{tool}"))))
     }
+}
+
+/// What the step says of a tool of the program, as a loop would declare it.
+fn declared(signature: &ToolSignature, terms: StepTerms) -> ActionTool {
+    ActionTool { name: signature.name.clone(), timeout_ms: terms.timeout_ms, ..ActionTool::default() }
 }
 
 fn describe<'d>(
