@@ -75,10 +75,10 @@
 //! # }
 //! ```
 //!
-//! # Many documents, and a server
+//! # Many documents, a server, and tests
 //!
 //! An [`Engine`] holds tools, models and a store for many documents: [`LoopBuilder::engine`]. With the feature `serve`,
-//! `serve::Service::builder` serves a folder with it.
+//! `serve::Service::builder` serves a folder with it, and with the feature `cli`, `testing::Scenarios` plays scenarios with its tools.
 #![cfg_attr(
     test,
     allow(
@@ -100,6 +100,8 @@ pub mod restate;
 mod scenario;
 #[cfg(feature = "serve")]
 pub mod serve;
+#[cfg(feature = "cli")]
+pub mod testing;
 
 pub use loopctl_engine as engine;
 pub use loopctl_engine::trace;

@@ -13,7 +13,7 @@ use super::journal::{CrashPoint, StoppableJournal};
 use super::judge::Failure;
 use super::story::{Journals, RunStory, StoryPause};
 use crate::drive::clock::{self, simulated};
-use crate::drive::engine::{Engine, Resume, Watch};
+use crate::drive::engine::{Engine, EngineBuilder, Resume, Watch};
 use crate::drive::fault::Fault;
 use crate::drive::stage::{Stage, StagePlan, StagedCall};
 use crate::drive::start::Start;
@@ -56,6 +56,8 @@ pub struct Play<'a> {
     pub decisions: &'a [ScenarioDecision],
     /// Whether the run is to be left waiting: then an event that no decision is left for does not pass its time.
     pub is_left_waiting: bool,
+    /// The engine of the program whose tools are called where the plan has no answer.
+    pub host: Option<&'a Engine>,
     /// Where the process dies.
     pub crash: Option<CrashPoint>,
     /// Whether the journal acknowledges events that it has not stored.
@@ -179,6 +181,7 @@ impl Performance<'_> {
     fn engine(&self) -> Engine {
         let journal: Arc<dyn Journal> = Arc::<StoppableJournal>::clone(&self.journal);
         let builder = Engine::builder(Arc::clone(&self.project), self.play.root);
+        let builder = self.play.host.into_iter().fold(builder, EngineBuilder::tools_of);
         builder.journal(journal).stage(Arc::clone(&self.stage)).build()
     }
 

@@ -52,6 +52,7 @@ fn play(program: &Arc<Program>, crash: Option<CrashPoint>, stores_late: bool) ->
         start_ms: 0,
         decisions: &[],
         is_left_waiting: false,
+        host: None,
         crash,
         stores_late,
     }
@@ -100,6 +101,7 @@ fn a_run_that_was_started_without_waiting_is_taken_up_after_each_crash() {
             start_ms: 0,
             decisions: &[],
             is_left_waiting: false,
+            host: None,
             crash,
             stores_late: false,
         };

@@ -20,6 +20,7 @@ use super::snapshot::{self, SnapshotMode, WrittenSnapshot};
 use super::story::RunStory;
 use super::story::trace_lines;
 use crate::check::scenario::endings::why_not;
+use crate::drive::engine::Engine;
 use crate::drive::model::recording::RecordedPlayer;
 use crate::drive::stage::StagePlan;
 use crate::engine::event::ToolResult;
@@ -108,6 +109,7 @@ pub struct StagedScenario<'a> {
     models: BTreeMap<String, Vec<Value>>,
     recording: Option<&'a Recording>,
     decisions: Vec<ScenarioDecision>,
+    host: Option<&'a Engine>,
     /// What its runs can come to, when it is measured what they do.
     map: Option<Arc<CoverageMap>>,
 }
@@ -121,7 +123,13 @@ impl<'a> StagedScenario<'a> {
         let recorded = recording.filter(|_| scenario.decisions.is_empty()).map(Recording::decisions);
         let decisions = recorded.unwrap_or_else(|| scenario.decisions.clone());
         let models = set.file.models_of(scenario);
-        Some(Self { set, scenario, index, script, models, recording, decisions, map: None })
+        Some(Self { set, scenario, index, script, models, recording, decisions, host: None, map: None })
+    }
+
+    /// The same with the tools of a program's engine, which are called where the scenario has no answer.
+    #[must_use]
+    pub fn hosted(self, engine: &'a Engine) -> Self {
+        Self { host: Some(engine), ..self }
     }
 
     /// The same, and it is measured what its runs come to.
@@ -154,6 +162,7 @@ impl<'a> StagedScenario<'a> {
             start_ms: moment_ms(now),
             decisions: &self.decisions,
             is_left_waiting: self.scenario.expect.status == Some(Status::Paused),
+            host: self.host,
             crash: None,
             #[cfg(test)]
             stores_late: false,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use loopctl::serve::{ServeError, ServerOptions, Service};
+use loopctl::testing::{Scenarios, ScenariosError};
 use loopctl::{
     Decision, EmbeddedModel, EmbeddedTool, Engine, Fault, Loop, ModelError, ModelReply, ModelRequest, Resume, Status,
     ToolCall, ToolError,
@@ -304,4 +305,43 @@ async fn a_folder_that_needs_what_neither_engine_nor_project_has_is_not_served()
     );
     let said = Service::builder(place.path(), &engine(&stock)).build().err().unwrap().to_string();
     assert!(said.contains("L230") && said.contains("the action `stock` has the name of a tool"), "{said}");
+}
+
+#[tokio::test]
+async fn scenarios_are_played_with_the_tools_of_the_program_and_with_a_crash_anywhere() {
+    let (place, stock) = (folder("parrot"), Stock::default());
+    let engine = engine(&stock);
+    let say = json!({ "thought": "t", "action": "__complete__", "action_input": { "answer": "a parrot" } });
+    let look = json!({ "thought": "t", "action": "stock", "action_input": { "part": "P-2" } });
+    let scenario = |name: &str, more: Value| {
+        let mut scenario = json!({ "name": name, "input": { "parts": ["P-2"] } });
+        scenario.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        scenario
+    };
+    let holds = scenario("own", json!({ "expect": { "status": "completed", "answer": { "first": 12 } } }));
+    let answers = json!([{ "in_stock": 3 }, { "in_stock": 3 }]);
+    let played = scenario("played", json!({ "tools": { "stock": answers }, "expect": { "answer": { "first": 3 } } }));
+    let file = place.json("parts.test.json", &json!({ "document": "parts.json", "scenarios": [holds, played] }));
+    Scenarios::of(&file, &engine).hold().unwrap();
+    assert_eq!(stock.0.load(Ordering::SeqCst), 2, "a scenario with answers calls nothing");
+    let crashed = Scenarios::of(&file, &engine).crash().play().unwrap();
+    assert!(crashed.iter().all(|one| one.failures.is_empty() && one.notes[0].contains("crash points")), "{crashed:?}");
+
+    let file = place.json(
+        "say.test.json",
+        &json!({ "document": "say.json", "scenarios": [
+            { "name": "looks", "replies": [look, say], "expect": { "calls": [{ "action": "stock", "success": true }] } },
+            { "name": "wrong", "replies": [say], "expect": { "status": "failed", "answer": "a crow" } }] }),
+    );
+    let failed = Scenarios::of(&file, &engine).hold().unwrap_err();
+    let ScenariosError::Failed(scenarios) = &failed else { panic!("{failed}") };
+    assert_eq!((scenarios.len(), scenarios[0].name.as_str()), (1, "wrong"), "{failed}");
+    assert!(failed.to_string().contains("wrong: /scenarios/1/expect/"), "{failed}");
+
+    // Without the tools the document is unknown to it, and a file that is none is refused.
+    let other = Engine::builder(Arc::default(), Path::new(".")).build();
+    let refused = Scenarios::of(&file, &other).hold().unwrap_err();
+    assert!(matches!(&refused, ScenariosError::Document(_)) && refused.to_string().contains("`stock`"), "{refused}");
+    let refused = Scenarios::of(place.path().join("none.test.json"), &engine).play().unwrap_err();
+    assert!(refused.to_string().contains("there is no such file"), "{refused}");
 }

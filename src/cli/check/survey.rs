@@ -264,7 +264,7 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
     let examined = load::examine(&texts, *document);
     let looped = is_looped(&examined.document);
     if examined.document.kind == Some(DocumentKind::Scenario) {
-        faults.extend(project::scenarios(&examined.document, &target.path).faults);
+        faults.extend(project::scenarios(&examined.document, &target.path, &[]).faults);
     }
     if let (true, Some(root), Some(program)) = (survey.environment, root, &examined.program) {
         faults.extend(missing(program, &root, &texts));

@@ -144,6 +144,7 @@ fn play(program: &Arc<Program>, root: &Path, scenario: &Scenario) -> Played {
         start_ms: moment_ms(START_OF_TIME),
         decisions: &scenario.decisions,
         is_left_waiting: false,
+        host: None,
         crash: None,
         #[cfg(test)]
         stores_late: false,

@@ -51,6 +51,7 @@ pub fn recorded(journals: &RunJournals<'_>, root: &Path) -> Result<FinishedRecor
         start_ms: moment_ms(&recording.now),
         decisions: &decisions,
         is_left_waiting: false,
+        host: None,
         crash: None,
         #[cfg(test)]
         stores_late: false,

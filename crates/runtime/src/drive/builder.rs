@@ -60,6 +60,14 @@ impl EngineBuilder {
         self.journal(Arc::clone(&engine.world.journal))
     }
 
+    /// The tools that another engine has, and nothing else of it.
+    #[must_use]
+    #[cfg(feature = "simulation")]
+    pub fn tools_of(mut self, engine: &Engine) -> Self {
+        self.given.tools = engine.world.given.tools.clone();
+        self
+    }
+
     /// Keeps runs in this journal. Default: in memory, where every run stays for as long as the engine lives.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::gather;
 pub use loopctl_lang::check::examine;
-use loopctl_lang::compile::{Compiled, Texts};
+use loopctl_lang::compile::{Compiled, Texts, ToolSignature};
 use loopctl_lang::diagnostic::{Diagnostic, Place, Source};
 use loopctl_lang::program::Program;
 use loopctl_lang::syntax::document;
@@ -50,7 +50,17 @@ impl fmt::Display for DocumentError {
 /// # Errors
 /// Every fault that was found, with its place.
 pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, DocumentError> {
-    let gathered = gather(path, actions).map_err(|diagnostics| DocumentError { diagnostics, sources: Vec::new() })?;
+    load_with(path, actions, &[])
+}
+
+/// The same in a program that has these tools.
+///
+/// # Errors
+/// Every fault that was found, with its place.
+pub fn load_with(path: &Path, actions: &[PathBuf], embedded: &[ToolSignature]) -> Result<Loaded, DocumentError> {
+    let unread = |diagnostics| DocumentError { diagnostics, sources: Vec::new() };
+    let mut gathered = gather(path, actions).map_err(unread)?;
+    gathered.texts.embedded = embedded.to_vec();
     load_texts(&gathered.texts, gathered.root)
 }
 

@@ -31,7 +31,7 @@ pub use named_files::outside;
 pub use neighbours::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
 pub use project_file::{ProjectFile, is_of_process, settings};
 pub use reached_file::ReachedFile;
-pub use scenarios::{ExaminedScenarios, ScenarioDocument, ScenarioSet, scenario_file, scenarios};
+pub use scenarios::{ExaminedScenarios, ScenarioDocument, ScenarioSet, scenario_file, scenario_file_with, scenarios};
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};
 
 /// A document with all texts that belong to it.

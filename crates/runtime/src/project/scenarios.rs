@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::load::{Loaded, examine, load};
+use super::load::{Loaded, examine, load_with};
 use super::paths::NamedFiles;
 use super::snapshot_file::{self, SnapshotText};
 use super::{folder_of, guarded_read, name_of};
 use loopctl_lang::check;
 use loopctl_lang::check::scenario::ScenarioSubject;
-use loopctl_lang::compile::Texts;
+use loopctl_lang::compile::{Texts, ToolSignature};
 use loopctl_lang::diagnostic::{Diagnostic, Help, Place, Remedy, Source, codes, few, sort_by_place};
 use loopctl_lang::language::scenario::Scenario;
 use loopctl_lang::language::{Recording, ScenarioFile, Script};
@@ -81,8 +81,13 @@ pub struct ScenarioDocument {
 
 /// Checks the file of scenarios that was read from `path`, with everything that it names.
 pub fn scenario_file(document: Document, path: &Path) -> ScenarioDocument {
+    scenario_file_with(document, path, &[])
+}
+
+/// The same in a program that has these tools.
+pub fn scenario_file_with(document: Document, path: &Path, embedded: &[ToolSignature]) -> ScenarioDocument {
     let compiled = examine(&Texts::new(document.tree.source.clone()), document);
-    let mut examined = scenarios(&compiled.document, path);
+    let mut examined = scenarios(&compiled.document, path, embedded);
     // That it is no loop is no fault of it.
     examined.faults.extend(compiled.diagnostics.into_iter().filter(|fault| fault.code != codes::NO_LOOP));
     sort_by_place(&mut examined.faults);
@@ -92,8 +97,8 @@ pub fn scenario_file(document: Document, path: &Path) -> ScenarioDocument {
     ScenarioDocument { document: compiled.document, examined }
 }
 
-/// Checks a file of scenarios, which was read from `path`, with the document that it tests.
-pub fn scenarios(document: &Document, path: &Path) -> ExaminedScenarios {
+/// Checks a file of scenarios, which was read from `path`, with the document that it tests, in a program that has these tools.
+pub fn scenarios(document: &Document, path: &Path, embedded: &[ToolSignature]) -> ExaminedScenarios {
     let mut faults = Vec::new();
     let Ok(file) = ScenarioFile::deserialize(&document.value) else {
         if !document.is_broken() {
@@ -103,7 +108,7 @@ pub fn scenarios(document: &Document, path: &Path) -> ExaminedScenarios {
         return ExaminedScenarios { set: None, faults };
     };
     let files = NamedFiles::new(folder_of(path));
-    let loaded = tested(document, &file, &files, &mut faults);
+    let loaded = tested(document, &file, &files, embedded, &mut faults);
     let (mut scripts, mut recordings) = (BTreeMap::new(), BTreeMap::new());
     for (index, scenario) in file.scenarios.iter().enumerate() {
         if let Some(script) = &scenario.script {
@@ -172,6 +177,7 @@ fn tested(
     document: &Document,
     file: &ScenarioFile,
     files: &NamedFiles,
+    embedded: &[ToolSignature],
     faults: &mut Vec<Diagnostic>,
 ) -> Option<Loaded> {
     let named = format!("the document `{}`", file.document);
@@ -183,7 +189,7 @@ fn tested(
             return None;
         }
     };
-    let unsound = match load(&path.path, &[]) {
+    let unsound = match load_with(&path.path, &[], embedded) {
         Ok(loaded) => return Some(loaded),
         Err(unsound) => unsound,
     };

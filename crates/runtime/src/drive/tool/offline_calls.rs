@@ -19,6 +19,7 @@ use loopctl_engine::event::ToolResult;
 use loopctl_lang::language::recording::FailedCall;
 use loopctl_lang::language::scenario::ToolFailure;
 use loopctl_lang::policy::json_text;
+use loopctl_lang::program::mcp::ToolOrigin;
 use loopctl_lang::program::{Tool, ToolKind};
 
 /// The class of the failure of a call that nothing answers for.
@@ -64,6 +65,10 @@ impl Toolbox {
             if stage.is_live {
                 return self.llm.call(tool, call).await;
             }
+        }
+        // A test of a program plays with the program's own tools.
+        if matches!(tool.kind, ToolKind::Embedded(ToolOrigin::Program)) && self.has_embedded(&tool.name) {
+            return self.embedded.call(tool, call).await;
         }
         if matches!(tool.kind, ToolKind::Matcher(_)) {
             return self.matcher.call(tool, call).await;
