@@ -62,7 +62,7 @@ pub async fn decide(
         let resume = Resume { decided: Some(decided), ..Resume::default() };
         finished = watched.drive(engine.resume(program, &run_id, resume, watched.watch())).await;
         if let Some(Err(Fault::Refused(why))) = &finished {
-            surface.say(&surface.line(Tone::Warn, "not taken", why));
+            surface.say(&surface.line(Tone::Warn, "not taken", &why.to_string()));
             // Its time may be over, and then its step fails. Or somebody else has decided meanwhile: the next question is about the
             // current state.
             let plain = engine.resume(program, &run_id, Resume::default(), watched.watch());

@@ -407,6 +407,6 @@ fn rest(program: &Arc<Program>, state: State, refused: Option<String>) -> Result
     let is_end = matches!(state.phase, Phase::Ended(_));
     let folded = crate::serve::run_store::FoldedRun { program: Arc::clone(program), state };
     let status = serde_json::to_value(AgentStatus::new(&folded, &RunRow::default(), false))
-        .map_err(|why| Fault::Refused(format!("its status can't be written: {why}")))?;
+        .map_err(|why| Fault::Refused(format!("its status can't be written: {why}").into()))?;
     Ok(if is_end { RestReason::Ended { status } } else { RestReason::Waiting { status, due_in_ms, refused } })
 }

@@ -76,6 +76,7 @@ pub enum ServedKind {
 
 /// Why a folder can't be served.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FolderError {
     /// Its documents have errors.
     #[error(transparent)]

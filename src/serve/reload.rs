@@ -12,9 +12,10 @@ use super::folder::Folder;
 use super::folder_files::FolderFiles;
 use super::live_folder::{LiveFolder, ReloadFault};
 use super::run_store;
+use super::service::ServeError;
 use super::token_notices;
 use super::worker_folders::short;
-use crate::drive::{clock, requirements};
+use crate::drive::clock;
 
 /// The interval of the looks at the files of a folder that is watched.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
@@ -23,15 +24,17 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// before it is.
 ///
 /// # Errors
-/// Why the folder is served as it was, in lines.
-pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), String> {
+/// Why the folder is served as it was.
+pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), ServeError> {
     // One at a time: the last one that was asked for reads what is there last.
     let _one = app.reloading.lock().await;
     let folder = app.folder();
     let (path, embedded) = (folder.given.clone(), folder.embedded.clone());
-    let read = move || Folder::read_with(&path, embedded).map_err(|fault| fault.to_string());
-    let read =
-        tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err("the folder could not be read".to_owned()));
+    let read = tokio::task::spawn_blocking(move || Folder::read_with(&path, embedded)).await;
+    let read = read.map_or_else(
+        |_| Err(ServeError::Reload { reason: "the folder could not be read".to_owned() }),
+        |read| read.map_err(ServeError::Folder),
+    );
     match read.and_then(|folder| checked(app, folder)) {
         Ok(served) => {
             let (digest, loops) = (served.folder.digest.clone(), served.folder.loops.len());
@@ -53,7 +56,7 @@ pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), S
             Ok(())
         }
         Err(why) => {
-            app.runs.current.refuse(ReloadFault { since_ms: clock::wall_ms(), why: why.clone() });
+            app.runs.current.refuse(ReloadFault { since_ms: clock::wall_ms(), why: why.to_string() });
             tracing::error!("the folder was read again, and is served as it was: {why}");
             Err(why)
         }
@@ -61,14 +64,15 @@ pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), S
 }
 
 /// The folder, if it can be served in the place of the one before.
-fn checked(app: &App, folder: Folder) -> Result<LiveFolder, String> {
-    let authorizer = Authorizer::new(&folder.project.serve)?;
+fn checked(app: &App, folder: Folder) -> Result<LiveFolder, ServeError> {
+    let authorizer = Authorizer::new(&folder.project.serve).map_err(|reason| ServeError::Tokens { reason })?;
     if authorizer.is_open() && !app.served().authorizer.is_open() {
-        return Err("it has no tokens any more: everybody who reaches the server could start loops".to_owned());
+        let reason = "it has no tokens any more: everybody who reaches the server could start loops".to_owned();
+        return Err(ServeError::Reload { reason });
     }
     let served = LiveFolder::new(folder, authorizer, &app.engine_parts);
     let missing = run_store::missing(&served);
-    if missing.is_empty() { Ok(served) } else { Err(requirements::sentence(&missing)) }
+    if missing.is_empty() { Ok(served) } else { Err(ServeError::Missing { missing }) }
 }
 
 /// Reads the folder again whenever its documents or its project file have changed, until the server stops.

@@ -309,7 +309,7 @@ impl Service {
     /// # Errors
     /// Why the folder is served as it was.
     pub async fn reload(&self) -> Result<(), ServeError> {
-        reload::reload(&self.app, self.address).await.map_err(|reason| ServeError::Reload { reason })
+        reload::reload(&self.app, self.address).await
     }
 
     /// From now on, reads the folder again whenever its documents or its project file have changed.

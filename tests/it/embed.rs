@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use loopctl::engine::event::Decided;
 use loopctl::{
-    AnswerError, EmbeddedModel, EmbeddedTool, Finished, Listener, LoadError, Loop, ModelError, ModelReasoning,
-    ModelReply, ModelRequest, Notice, Resume, Start, Status, Stop, ToolCall, ToolError, Watch,
+    AnswerError, Decision, EmbeddedModel, EmbeddedTool, Fault, Finished, Listener, LoadError, Loop, Missing,
+    ModelError, ModelReasoning, ModelReply, ModelRequest, Notice, Refused, Resume, Start, Status, Stop, ToolCall,
+    ToolError, Watch,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -289,4 +291,45 @@ async fn a_loop_of_a_file_keeps_its_runs_in_the_store_of_its_project() {
     assert_eq!(run(load("first").build().unwrap()).await, "first");
     assert_eq!(run(load("second").build().unwrap()).await, "first");
     assert_eq!(run(load("third").store("memory").build().unwrap()).await, "third");
+}
+
+#[tokio::test]
+async fn what_is_refused_and_what_is_missing_has_a_variant_of_its_own() {
+    let ended = shares(&[50], &answer(&json!("done")));
+    let run = ended.run(Value::Null).await.unwrap();
+    let yes = || Resume::with(Decision::Approve);
+    let fault = ended.resume(run.run_id(), yes()).await.unwrap_err();
+    assert!(matches!(fault, Fault::Refused(Refused::Ended { status: Status::Completed })), "{fault:?}");
+
+    let asks = DOCUMENT.replace("\"name\": \"shares\"", "\"name\": \"shares\", \"requires_approval\": true");
+    let script = json!({ "replies": [
+        { "thought": "t", "action": "shares", "action_input": { "grams": 50 } }, answer(&json!("done"))] });
+    let script = serde_json::from_value(script).unwrap();
+    let waits = Loop::load_text("shares.json", asks).tool(Shares).script(script).build().unwrap();
+    let run = waits.run(Value::Null).await.unwrap();
+    assert_eq!(run.status(), Status::Paused);
+    let other = Decided { hash: Some(format!("sha256:{}", "0".repeat(64))), ..Decided::from(Decision::Approve) };
+    let other = Resume { decided: Some(other), ..Resume::default() };
+    let fault = waits.resume(run.run_id(), other).await.unwrap_err();
+    assert!(matches!(fault, Fault::Refused(Refused::Unseen)), "{fault:?}");
+    assert_eq!(waits.resume(run.run_id(), yes()).await.unwrap().status(), Status::Completed);
+
+    let place = tempfile::tempdir().unwrap();
+    let write = |name: &str, value: Value| std::fs::write(place.path().join(name), value.to_string()).unwrap();
+    write("loopctl.json", json!({ "orgconfig": { "key": "env:LOOPCTL_TEST_ABSENT" } }));
+    let action = json!({ "action_name": "ask", "kind": "http", "description": "Asks.", "url": "https://shop.example.com",
+        "http_method": "GET", "headers": { "Authorization": "orgconfig:key" } });
+    write(
+        "loop.json",
+        json!({ "type": "loop", "properties": { "mode": "react", "objective": "Ask.", "model": "gpt-x",
+            "tools": [{ "type": "action", "name": "ask" }] }, "actions": [action] }),
+    );
+    let needs = Loop::load(place.path().join("loop.json")).store("memory").build().unwrap();
+    let fault = needs.run(Value::Null).await.unwrap_err();
+    let Fault::Missing(missing) = &fault else { panic!("{fault:?}") };
+    let what: Vec<Missing> = missing.iter().map(|missing| missing.what.clone()).collect();
+    let (model, secret) = (Missing::Model { name: "gpt-x".into() }, Missing::Secret { name: "key".into() });
+    assert!(what.contains(&model) && what.contains(&secret), "{what:?}");
+    let error: &dyn std::error::Error = &missing[0];
+    assert_eq!((error.to_string(), missing[0].pointer.as_str()), (missing[0].why.clone(), "/models/gpt-x"));
 }

@@ -11,13 +11,13 @@ use super::address::{StepAddress, split_address};
 use super::asked_targets::AskedTargets;
 use super::call_attempt::CallAttempt;
 use super::compaction::push_tight;
+use super::decision;
 use super::decision::awaited_approval::AwaitedApproval;
 use super::decision::awaited_approval::{NOT_ESCALATED, may_take};
 use super::decision::consent;
 use super::decision::decision_record::{ApprovalCount, DecisionRecord};
 use super::decision::form::FormRequest;
 use super::decision::subrun_decision;
-use super::decision::{self, OTHER_CALL};
 use super::effect::Refused;
 use super::event::{CallId, Decided, Decision, DecisionRights, Tokens, ToolResult};
 use super::header::RunHeader;
@@ -539,11 +539,11 @@ impl<A: Address> Operation<A> {
             return subrun_decision::fits(&wait.asks, &self.address.below(decided), now_ms);
         }
         if decided.hash.as_ref().is_some_and(|shown| *shown != self.hash(header)) {
-            return Err(Refused::new(OTHER_CALL));
+            return Err(Refused::Unseen);
         }
         if let Progress::Asks(AskedFor::Server(asks)) = &self.progress {
             if decided.rights == DecisionRights::Escalated {
-                return Err(Refused::new(NOT_ESCALATED));
+                return Err(Refused::rights(NOT_ESCALATED));
             }
             return asks.accepts(&decided.decision);
         }
@@ -563,19 +563,21 @@ impl<A: Address> Operation<A> {
                 may_take(awaited, &self.name, decided, now_ms)?;
                 accepts_input(tool, decision)
             }
-            (_, _) if decided.rights == DecisionRights::Escalated => Err(Refused::new(NOT_ESCALATED)),
+            (_, _) if decided.rights == DecisionRights::Escalated => Err(Refused::rights(NOT_ESCALATED)),
             (Progress::Asks(AskedFor::Consent { .. }), Decision::Edit(value)) if !value.is_object() => {
                 Err(Refused::new("the payload of an approval is a JSON object"))
             }
             (Progress::Asks(AskedFor::Form { .. }), Decision::Answer(answer)) => {
                 if self.progress.is_expired(now_ms) {
-                    return Err(Refused::new("nobody filled in the form in time: the run fails when it is resumed"));
+                    return Err(Refused::expired(
+                        "nobody filled in the form in time: the run fails when it is resumed",
+                    ));
                 }
                 self.form().values(answer).map(drop).map_err(Refused::new)
             }
             (Progress::Waits(awaited), Decision::Answer(data)) => {
                 if awaited.until_ms <= decided.came_at_ms.unwrap_or(now_ms) {
-                    return Err(Refused::new("the event came too late: the step fails when the run is resumed"));
+                    return Err(Refused::expired("the event came too late: the step fails when the run is resumed"));
                 }
                 let refused = |why| Refused::new(format!("the data of an event is JSON: {why}"));
                 written_json(data).map(drop).map_err(refused)

@@ -138,8 +138,8 @@ impl Phase {
     pub(super) fn takes_no_decision(&self) -> Refused {
         match self {
             Self::New => Refused::new("the run has not started"),
-            Self::Ended(ending) => Refused::new(format!("the run has ended: {}", ending.status.word())),
-            _ => Refused::new("the run waits for no human"),
+            Self::Ended(ending) => Refused::Ended { status: ending.status },
+            _ => Refused::NotAsked,
         }
     }
 }

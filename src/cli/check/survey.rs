@@ -16,6 +16,7 @@ use crate::compile::{Declared, OutsideFiles, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::drive::clock;
 use crate::drive::engine::Engine;
+use crate::drive::requirements::Missing;
 use crate::drive::tool::ConnectedDatabases;
 use crate::journal::memory::MemoryJournal;
 use crate::language::Project;
@@ -310,6 +311,8 @@ fn missing(program: &Arc<Program>, root: &Path, texts: &Texts) -> Vec<Diagnostic
     let of_webhook = webhook.map(|webhook| engine.missing_secrets(&webhook.secrets, &webhook.said()));
     let missing = engine.missing(program, None).into_iter().chain(of_webhook.unwrap_or_default());
     missing
+        // A tool of another program is no part of this environment.
+        .filter(|missing| !matches!(missing.what, Missing::Tool { .. }))
         .map(|missing| {
             Diagnostic::error(codes::ABSENT_SECRET, missing.why, missing.pointer.as_str(), place(&missing.pointer))
         })

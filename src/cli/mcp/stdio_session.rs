@@ -396,7 +396,9 @@ async fn answer_run(
     for GivenAnswer { key, decided } in answers {
         let resume = Resume { decided: Some(decided), ..Resume::default() };
         match engine.resume(program, &asked.run_id, resume, watch.clone()).await {
-            Err(Fault::Refused(why)) if is_taken || waits_so(engine, program, &asked).await => notes.fault(&key, why),
+            Err(Fault::Refused(why)) if is_taken || waits_so(engine, program, &asked).await => {
+                notes.fault(&key, why.to_string());
+            }
             // Another answer came first.
             Err(Fault::Refused(_)) => notes.late(&key),
             other => {

@@ -39,7 +39,8 @@ pub async fn ready(State(app): State<Arc<App>>) -> Response {
     let known = app.readiness.within(STORE_TIMEOUT, look).await.and_then(Result::ok);
     let (store, known) = (known.is_some(), known.unwrap_or_default());
     let queued = known.queued;
-    let missing = app.runs.missing().into_iter().chain(app.runs.not_given().await).map(|missing| missing.name);
+    let missing =
+        app.runs.missing().into_iter().chain(app.runs.not_given().await).map(|missing| missing.what.name().to_owned());
     let mut missing: Vec<String> = missing.chain(app.callbacks.missing_key()).collect();
     missing.dedup();
     let ready = store && missing.is_empty() && !app.scheduler.is_draining();

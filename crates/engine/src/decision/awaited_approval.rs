@@ -148,16 +148,16 @@ pub(crate) fn may_take(awaited: &AwaitedApproval, tool: &str, decided: &Decided,
             OnExpiry::Fail => "the run fails when it is resumed",
             OnExpiry::Escalate => "the question is escalated when the run is resumed",
         };
-        return Err(Refused::new(format!("nobody approved the call of {tool} in time (until {at}): {then}")));
+        return Err(Refused::expired(format!("nobody approved the call of {tool} in time (until {at}): {then}")));
     }
     match (decided.rights, awaited.escalated) {
         (DecisionRights::Ordinary, true) => {
-            return Err(Refused::new(format!(
+            return Err(Refused::rights(format!(
                 "nobody approved the call of {tool} in time, so it was escalated: a decision needs the scope \
                  `decide:escalated`"
             )));
         }
-        (DecisionRights::Escalated, false) => return Err(Refused::new(NOT_ESCALATED)),
+        (DecisionRights::Escalated, false) => return Err(Refused::rights(NOT_ESCALATED)),
         _ => {}
     }
     if awaited.approvers <= 1 || !matches!(decided.decision, Decision::Approve | Decision::Edit(_)) {

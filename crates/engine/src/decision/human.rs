@@ -6,7 +6,7 @@ use super::awaited_approval::NOT_ESCALATED;
 use super::decision_record::{ApprovalCount, DecisionRecord};
 use super::subrun_decision;
 use crate::conversation::Role;
-use crate::decision::{self, OTHER_CALL, SEVERAL_CALLS};
+use crate::decision;
 use crate::dialect;
 use crate::effect::{Effects, Refused};
 use crate::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
@@ -98,14 +98,14 @@ impl<'a> PausedCalls<'a> {
         }
         let only = self.meant(header, decided);
         if decided.hash.is_some() && only.is_none() {
-            return Err(Refused::new(OTHER_CALL));
+            return Err(Refused::Unseen);
         }
         let is_of_server = self.calls.iter().any(|call| is_of_server(call) && is_asked_about(pause, call));
         if !is_of_server {
             decision::is_of_kind(pause.question.kind, &decided.decision)?;
         }
         if decided.rights == DecisionRights::Escalated && pause.question.kind != Termination::Approval {
-            return Err(Refused::new(NOT_ESCALATED));
+            return Err(Refused::rights(NOT_ESCALATED));
         }
         let meant = |call: &&Call| is_asked_about(pause, call) && only.is_none_or(|id| id == call.address);
         // The hash names the one call that is meant.
@@ -119,7 +119,7 @@ impl<'a> PausedCalls<'a> {
             Decision::Approve | Decision::Edit(_) | Decision::Happened(_) | Decision::Failed(_) | Decision::Retry
                 if several && only.is_none() =>
             {
-                Err(Refused::new(SEVERAL_CALLS))
+                Err(Refused::SeveralCalls)
             }
             _ => Ok(()),
         }

@@ -14,12 +14,6 @@ use super::effect::Refused;
 use super::event::Decision;
 use super::outcome::Termination;
 
-/// The hash of a decision matches no waiting call.
-pub(super) const OTHER_CALL: &str =
-    "the call that waits is not the one that was shown: look at it again, and decide with its new hash";
-/// A decision that makes a call does not say which of several.
-pub(super) const SEVERAL_CALLS: &str = "several calls wait: say which one, each is decided on its own";
-
 /// What is known of a call of which a human says that it failed.
 pub fn reported_failure(reason: &str) -> String {
     format!("a human says that the call failed: {reason}")
@@ -54,6 +48,6 @@ pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), R
         }
         (Termination::ModelError, _) => Err(Refused::new("the run waits for its model: retry")),
         (Termination::SpendingLimit, _) => Err(Refused::new("the run waits for room in a spending limit: retry")),
-        _ => Err(Refused::new("the run waits for no human")),
+        _ => Err(Refused::NotAsked),
     }
 }

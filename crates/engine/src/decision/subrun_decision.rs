@@ -2,7 +2,7 @@
 
 use super::awaited_approval::{AwaitedApproval, NOT_ESCALATED, may_take};
 use super::form;
-use crate::decision::{self, OTHER_CALL, SEVERAL_CALLS};
+use crate::decision;
 use crate::effect::Refused;
 use crate::event::{CallId, Decided, Decision, DecisionRights};
 use crate::flow::question::meant as meant_steps;
@@ -24,15 +24,15 @@ pub(crate) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Res
     }
     let only = meant(asks, decided);
     if decided.hash.is_some() && only.is_none() {
-        return Err(Refused::new(OTHER_CALL));
+        return Err(Refused::Unseen);
     }
     let yes = !matches!(decided.decision, Decision::Answer(_) | Decision::Deny(_));
     if yes && asks.calls.len() > 1 && only.is_none() {
-        return Err(Refused::new(SEVERAL_CALLS));
+        return Err(Refused::SeveralCalls);
     }
     decision::is_of_kind(asks.question.kind, &decided.decision)?;
     if decided.rights == DecisionRights::Escalated && asks.question.kind != Termination::Approval {
-        return Err(Refused::new(NOT_ESCALATED));
+        return Err(Refused::rights(NOT_ESCALATED));
     }
     let plain = AwaitedApproval::default();
     let is_meant =
@@ -51,7 +51,7 @@ fn fits_steps(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Result<(
             decision::is_of_kind(question.question.kind, &decided.decision)?;
         }
         if decided.rights == DecisionRights::Escalated && question.question.kind != Termination::Approval {
-            return Err(Refused::new(NOT_ESCALATED));
+            return Err(Refused::rights(NOT_ESCALATED));
         }
         if let Decision::Answer(answer) = &decided.decision {
             form::judge(question, answer).map_err(|refusal| Refused::new(refusal.why))?;

@@ -92,7 +92,7 @@ fn pause(state: &FlowState, decided: &Decided) -> Result<u32, Refused> {
             ));
         }
         if !state.has_waiting_step() {
-            return Err(Refused::new("the run waits for no human"));
+            return Err(Refused::NotAsked);
         }
         if decided.at.is_none() && decided.hash.is_none() {
             // Which step waits may change between the look and the decision.

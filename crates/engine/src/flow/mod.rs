@@ -108,7 +108,7 @@ fn transition(program: &FlowProgram, state: &mut FlowState, event: EventKind) ->
             Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
             Ok(Effects::new())
         }
-        (Phase::Ended(ending), _) => Err(Refused::new(format!("the run has ended: {}", ending.status.word()))),
+        (Phase::Ended(ending), _) => Err(Refused::Ended { status: ending.status }),
 
         (_, EventKind::Interrupted) => {
             state.interrupted = true;

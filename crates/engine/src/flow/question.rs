@@ -1,7 +1,6 @@
 //! Which of the questions of steps a decision is about.
 
 use crate::address::is_at;
-use crate::decision::OTHER_CALL;
 use crate::effect::Refused;
 use crate::event::Decided;
 use crate::outcome::Termination;
@@ -28,7 +27,7 @@ pub(crate) fn meant<'q>(waiting: &'q [StepQuestion], decided: &Decided) -> Resul
     };
     match (matching.as_slice(), &decided.at, &decided.hash) {
         ([], Some(at), _) => Err(Refused::new(format!("no step waits at `{at}`; what waits: {}", names()))),
-        ([], None, Some(_)) => Err(Refused::new(OTHER_CALL)),
+        ([], None, Some(_)) => Err(Refused::Unseen),
         ([_], _, _) => Ok(matching),
         (several, Some(at), None) if at.contains('*') => {
             if several.iter().any(|question| question.question.kind != Termination::Uncertain) {

@@ -89,7 +89,7 @@ impl CompiledCondition {
     /// # Errors
     /// When an operand is missing or has the wrong type, or two values have no order. Only `hasKey` asks whether a value is there.
     pub fn evaluate(&self, scope: &Scope<'_>, rules: OrderRules<'_>) -> Result<bool, ConditionFault> {
-        self.test.evaluate(&JudgedScope { scope, rules, missing: Missing::Fault })
+        self.test.evaluate(&JudgedScope { scope, rules, missing: MissingOperand::Fault })
     }
 
     /// The same for a step of a workflow, whose values may be missing because other steps were skipped: a missing value
@@ -98,7 +98,7 @@ impl CompiledCondition {
     /// # Errors
     /// When an operand has the wrong type, one that is to be ordered is missing, or two values have no order.
     pub fn holds(&self, scope: &Scope<'_>, rules: OrderRules<'_>) -> Result<bool, ConditionFault> {
-        self.test.evaluate(&JudgedScope { scope, rules, missing: Missing::Absent })
+        self.test.evaluate(&JudgedScope { scope, rules, missing: MissingOperand::Absent })
     }
 }
 
@@ -235,7 +235,7 @@ impl ConditionCompiler {
 
 /// What a missing operand is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum MissingOperand {
     Fault,
     /// A value that is not there.
     Absent,
@@ -245,7 +245,7 @@ enum Missing {
 struct JudgedScope<'j, 's> {
     scope: &'j Scope<'s>,
     rules: OrderRules<'j>,
-    missing: Missing,
+    missing: MissingOperand,
 }
 
 impl JudgedScope<'_, '_> {
@@ -274,7 +274,7 @@ impl ConditionTest {
                 Ok((spelt(one)? == spelt(other)?) == *holds)
             }
             Self::Order { operator, operands: [one, other], holds } => {
-                if missing == Missing::Absent && (one.is_left_out(scope)? || other.is_left_out(scope)?) {
+                if missing == MissingOperand::Absent && (one.is_left_out(scope)? || other.is_left_out(scope)?) {
                     return Ok(false);
                 }
                 let values = [one.ordered(by)?, other.ordered(by)?];
@@ -339,12 +339,12 @@ impl ConditionOperand {
         let JudgedScope { scope, missing, rules } = *by;
         // The names that a model wrote are no part of a sentence of the engine.
         let fault = || ConditionFault(format!("{} is missing", self.written));
-        let absent = |value: Value| if missing == Missing::Absent { Ok(Some(value)) } else { Err(fault()) };
+        let absent = |value: Value| if missing == MissingOperand::Absent { Ok(Some(value)) } else { Err(fault()) };
         match &self.takes {
             OperandValue::Field(field) => match field.resolve(scope) {
                 Ok(value) => Ok(Some(value)),
                 Err(why) if scope.is_fault(&why) => Err(why.into()),
-                Err(why) if missing == Missing::Absent => match field {
+                Err(why) if missing == MissingOperand::Absent => match field {
                     Field::Path(_) if rules.reads_json && why.is_broken() => Err(why.into()),
                     _ => Ok(None),
                 },
@@ -375,7 +375,7 @@ impl ConditionOperand {
     /// The value of an operand that is to be ordered.
     fn ordered(&self, by: &JudgedScope<'_, '_>) -> Result<Value, ConditionFault> {
         // A length is 0 where its value is missing; nothing else has an order then.
-        let missing = if matches!(self.takes, OperandValue::Length(_)) { by.missing } else { Missing::Fault };
+        let missing = if matches!(self.takes, OperandValue::Length(_)) { by.missing } else { MissingOperand::Fault };
         Ok(self.value(&JudgedScope { missing, ..*by })?.unwrap_or(Value::Null))
     }
 }

@@ -165,7 +165,7 @@ impl Engine {
             }
         };
         if let Some(why) = start.run_id.as_deref().filter(|_| origin.is_none()).and_then(run_id::wrong_id) {
-            return Err(Fault::Refused(why));
+            return Err(Fault::refused(why));
         }
         let parts = StartParts { origin, models, facts, earlier };
         let mut taken = 0;

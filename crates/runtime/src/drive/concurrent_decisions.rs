@@ -107,7 +107,7 @@ impl Driver<'_> {
                 let _ = asker.send(taken);
                 Ok(())
             }
-            (DecisionSource::Queue(id), Err(Fault::Refused(why))) => self.refuse_own(&id, why).await,
+            (DecisionSource::Queue(id), Err(Fault::Refused(why))) => self.refuse_own(&id, why.to_string()).await,
             // It is tried again at the next look; so is one about a step whose run is under way.
             (DecisionSource::Queue(_), _) => Ok(()),
         }

@@ -71,7 +71,7 @@ impl Engine {
         }
         let subject = decided.at.clone().or_else(|| decided.hash.clone()).unwrap_or_default();
         let passed = PassedOn { decided, answer_token: resume.answer_token.clone(), event: None };
-        let decision = serde_json::to_string(&passed).map_err(|error| Fault::Refused(error.to_string()))?;
+        let decision = serde_json::to_string(&passed).map_err(|error| Fault::refused(error.to_string()))?;
         let decided = passed.decided;
         let id = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
         let queued = QueuedDecision { id: id.clone(), subject, decision, refused: None };
@@ -79,7 +79,7 @@ impl Engine {
             Queueing::Queued => {}
             Queueing::NotDriven => return Ok(DecidedElsewhere::NotDriven),
             Queueing::Occupied => {
-                return Err(Fault::Refused("another decision about this step is about to be taken".to_owned()));
+                return Err(Fault::refused("another decision about this step is about to be taken".to_owned()));
             }
         }
         let started_at = clock::instant();
@@ -104,11 +104,15 @@ impl Engine {
                         return Ok(DecidedElsewhere::Taken);
                     }
                     // It was refused, and another one has its place in the queue.
-                    return Err(Fault::Refused("another decision about this step came first".to_owned()));
+                    return Err(Fault::refused("another decision about this step came first".to_owned()));
                 }
                 // Its driver refused it; or another decision was faster, or what it is about has ended: no driver can take
                 // this one any more.
-                (Some(QueuedDecision { refused: Some(why), .. }), _) | (Some(_), Some(why)) => {
+                (Some(QueuedDecision { refused: Some(why), .. }), _) => {
+                    journal.settle_decision(run_id, &id, SettledDecision::Read).await.map_err(Fault::Store)?;
+                    return Err(Fault::refused(why));
+                }
+                (Some(_), Some(why)) => {
                     journal.settle_decision(run_id, &id, SettledDecision::Read).await.map_err(Fault::Store)?;
                     return Err(Fault::Refused(why));
                 }
@@ -178,7 +182,7 @@ impl Engine {
                         Err(Fault::Refused(why)) => {
                             outside_events::unmark(journal, run_id, marked).await.map_err(Fault::Store)?;
                             freed.extend(name);
-                            why
+                            why.to_string()
                         }
                         Err(Fault::Busy(_)) => {
                             outside_events::unmark(journal, run_id, marked).await.map_err(Fault::Store)?;
@@ -228,7 +232,7 @@ impl Engine {
         let Some(hash) = hash else { return Ok(()) };
         let token = self.world.journal.answer_token(run_id, hash).await.map_err(Fault::Store)?;
         if token.is_none_or(|token| token.used) {
-            return Err(Fault::Refused("the token of the decision was used".to_owned()));
+            return Err(Fault::refused("the token of the decision was used".to_owned()));
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ impl Engine {
         let mut adoption = Adoption { events: vec![documents], changed: BTreeSet::new() };
         let Some(before) = self.recorded(program, run_id, events) else { return Ok(adoption) };
         let refused = |why: String| {
-            Fault::Refused(format!("the run can't go on with the new document: {why}; put the old text back"))
+            Fault::refused(format!("the run can't go on with the new document: {why}; put the old text back"))
         };
         let Some((mut one, mut other)) = FoldedSide::new(&before).zip(FoldedSide::new(program)) else {
             finds_the_same(&before, program, run_id, events).map_err(refused)?;

@@ -16,6 +16,7 @@ use super::fold;
 use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
 use super::line;
+use super::missing_requirement::Missing;
 use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
 use super::outside_events::awaited;
 use super::question_owner;
@@ -183,7 +184,7 @@ impl Engine {
             Err(Fault::Refused(why)) => {
                 // Else the next driver would take the same one.
                 if let Some(id) = queued_decision {
-                    self.refuse_queued(run_id, &id, why.clone(), due_at_ms).await?;
+                    self.refuse_queued(run_id, &id, why.to_string(), due_at_ms).await?;
                 }
                 Err(Fault::Refused(why))
             }
@@ -229,7 +230,7 @@ impl Engine {
             resume.decided.as_ref().is_some_and(|own| own.at.is_none() || other.at.is_none() || own.at == other.at)
         };
         if queued.iter().filter_map(|(_, queued)| queued.decided.as_ref()).any(is_same) {
-            return Err(Fault::Refused("another decision about this step is about to be taken".to_owned()));
+            return Err(Fault::refused("another decision about this step is about to be taken".to_owned()));
         }
         Ok((resume, None))
     }
@@ -426,7 +427,7 @@ impl Engine {
     /// When the run could not be started, or asks no model itself.
     pub async fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
         let asks_none = || {
-            Fault::Refused(format!(
+            Fault::refused(format!(
                 "the {} `{}` asks no model itself, so it has no prompt: give a loop of mode `react`",
                 program.word(),
                 program.name
@@ -475,9 +476,15 @@ impl Engine {
         if !self.world.models.are_named(first) {
             return Err(Fault::NoModel);
         }
-        let mut models = vec![self.world.models.get(first).map_err(Fault::Missing)?];
+        let get = |name: Option<&str>| {
+            self.world.models.get(name).map_err(|why| {
+                let name = name.or(program.project.model.as_deref()).unwrap_or_default().to_owned();
+                Fault::missing(Missing::Model { name }, why)
+            })
+        };
+        let mut models = vec![get(first)?];
         for fallback in program.fallback_models() {
-            models.push(self.world.models.get(Some(fallback)).map_err(Fault::Missing)?);
+            models.push(get(Some(fallback))?);
         }
         Ok(models)
     }
@@ -491,7 +498,7 @@ impl Engine {
 fn again(program: &Program, state: &State, resume: &Resume) -> Result<Resume, Fault> {
     let is_over = matches!(state.phase, Phase::Ended(_));
     if !is_over && resume.decided.is_some() {
-        return Err(Fault::Refused(
+        return Err(Fault::refused(
             "the run has ended, and waits for no human: have it continue with the new document first".to_owned(),
         ));
     }

@@ -1,5 +1,6 @@
 //! Why a run can't be driven: faults of the caller and of the machine, never of the run.
 
+use super::missing_requirement::{Missing, MissingRequirement, sentence};
 use crate::journal::StoreError;
 use loopctl_engine::step::Refused;
 use loopctl_lang::diagnostic::{Diagnostic, Remedy};
@@ -9,13 +10,14 @@ pub const BUSY: &str = "busy";
 
 /// Why a run was not driven, or not to its end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Fault {
     /// The input does not fit the document, or the document can't be run here.
     #[error("{}", first(.0))]
     Diagnostics(Vec<Diagnostic>),
     /// Something that the run needs is missing: a model's key, a secret, a script's file.
-    #[error("{0}")]
-    Missing(String),
+    #[error("{}", sentence(.0))]
+    Missing(Vec<MissingRequirement>),
     /// The store failed before the run did anything.
     #[error(transparent)]
     Store(StoreError),
@@ -24,7 +26,7 @@ pub enum Fault {
     Cut(StoreError),
     /// The request does not fit the status of the run.
     #[error("{0}")]
-    Refused(String),
+    Refused(Refused),
     /// A step of the run is under way, and what the request is about is known when it waits again.
     #[error("{0}")]
     Busy(Refused),
@@ -80,6 +82,16 @@ fn first(diagnostics: &[Diagnostic]) -> String {
 }
 
 impl Fault {
+    /// The request does not fit, for the reason that is said.
+    pub(crate) fn refused(why: impl Into<String>) -> Self {
+        Self::Refused(Refused::Unfit(why.into()))
+    }
+
+    /// Something is missing, for the reason that is said.
+    pub(super) fn missing(what: Missing, why: impl Into<String>) -> Self {
+        Self::Missing(vec![MissingRequirement { pointer: what.pointer(), what, why: why.into() }])
+    }
+
     /// The stable code of the fault.
     pub fn code(&self) -> &'static str {
         match self {
@@ -124,8 +136,8 @@ impl Fault {
 impl From<Refused> for Fault {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::Unfit(why) => Self::Refused(why),
             Refused::Busy(_) => Self::Busy(refused),
+            refused => Self::Refused(refused),
         }
     }
 }

@@ -76,11 +76,11 @@ pub(super) fn does_not_fit(run_id: &str, at: usize, refused: &Refused) -> Fault 
 /// `reopens`: a failed step or a limit is dealt with, so that it may continue.
 pub fn adoptable(folded: Result<State, Fault>, had_ended: bool, reopens: bool) -> Result<State, Fault> {
     let refused = |why: String| {
-        Fault::Refused(format!("the run can't go on with the new document: {why}; put the old text back"))
+        Fault::refused(format!("the run can't go on with the new document: {why}; put the old text back"))
     };
     let has_ended = folded.as_ref().is_ok_and(|state| matches!(state.phase, Phase::Ended(_)));
     match folded {
-        Ok(_) if has_ended && had_ended && !reopens => Err(Fault::Refused(
+        Ok(_) if has_ended && had_ended && !reopens => Err(Fault::refused(
             "the run has ended: it continues with a new document when what failed is retried with it, or the limit is raised \
              that ended it"
                 .to_owned(),
@@ -96,7 +96,7 @@ const LARGE: usize = 64 << 10;
 
 /// The text of an event in the journal.
 pub(super) fn written(event: &Event) -> Result<String, Fault> {
-    let refused = |error: &dyn std::fmt::Display| Fault::Refused(format!("the event can't be written: {error}"));
+    let refused = |error: &dyn std::fmt::Display| Fault::refused(format!("the event can't be written: {error}"));
     // Most events fit into this capacity.
     let mut bytes = Vec::with_capacity(1000);
     serde_json::to_writer(&mut bytes, event).map_err(|error| refused(&error))?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::fault::Fault;
+use super::missing_requirement::Missing;
 use super::model::ModelClient;
 use super::texts::SharedTexts;
 use loopctl_engine::digest::Sha256;
@@ -84,11 +85,14 @@ pub(super) fn taken_by(files: &[InputFile], models: &[Arc<ModelClient>]) -> Resu
         |file: &&InputFile| file.media_type == MediaType::Pdf && matches!(file.content, InputFileContent::Url(_));
     let Some(file) = files.iter().find(by_address) else { return Ok(()) };
     match models.iter().find(|model| !model.takes_pdf_by_address()) {
-        Some(model) => Err(Fault::Missing(format!(
-            "model {} takes no PDF by its address (OpenAI's chat completions have no field for it): give `{}` as `base64`, \
-             or use a model of the provider `openai-responses`",
-            model.facts.name, file.place
-        ))),
+        Some(model) => Err(Fault::missing(
+            Missing::Model { name: model.facts.name.clone() },
+            format!(
+                "model {} takes no PDF by its address (OpenAI's chat completions have no field for it): give `{}` as \
+                 `base64`, or use a model of the provider `openai-responses`",
+                model.facts.name, file.place
+            ),
+        )),
         None => Ok(()),
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn of_new(
 /// A decision about a run that waits in its line: it asks nothing that can be answered now.
 pub(super) fn undecided(line: &PlaceInLine) -> Fault {
     let first = line.ahead.first().map(|ahead| ahead.run_id.as_str()).unwrap_or_default();
-    Fault::Refused(format!("the run waits for run {first} to end: decide after that"))
+    Fault::refused(format!("the run waits for run {first} to end: decide after that"))
 }
 
 /// Whether runs of a program may be in a line.
@@ -125,7 +125,7 @@ impl Engine {
                 self.cancel(program, other, request.clone()).await
             } else {
                 let recorded = self.recorded(program, other, &events);
-                let unread = || Fault::Refused(format!("run {other} can't be ended: its document can't be read"));
+                let unread = || Fault::refused(format!("run {other} can't be ended: its document can't be read"));
                 self.cancel(&*recorded.ok_or_else(unread)?, other, request.clone()).await
             };
             match cancelled {

@@ -31,6 +31,7 @@ pub mod lease_guard;
 mod line;
 pub mod list;
 mod long_work;
+mod missing_requirement;
 pub mod model;
 mod model_waits;
 pub mod notices;

@@ -25,7 +25,7 @@ impl Engine {
         self.world.vault.find_all();
         match Earlier::of(&state, |value| self.world.vault.scrub_value(value)) {
             Some(earlier) => Ok(Some(earlier)),
-            None => Err(Fault::Refused(format!(
+            None => Err(Fault::refused(format!(
                 "run {run_id} has not ended ({}): an earlier run is one that has ended",
                 run.status.word()
             ))),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::fault::Fault;
+use super::missing_requirement::Missing;
 use super::texts::SharedTexts;
 use crate::project::named_files;
 use loopctl_engine::event::{Event, EventKind, ReadFile};
@@ -18,10 +19,16 @@ pub(super) fn read(root: &Path, program: &Program, texts: &SharedTexts) -> Resul
     let (mut read, mut total, mut weight) = (Vec::new(), 0_usize, 0_usize);
     for name in &flow.documents {
         let Some(named) = program.project.documents.get(name) else {
-            return Err(Fault::Missing(format!("the project has no document `{name}`")));
+            return Err(Fault::missing(
+                Missing::Document { name: name.clone() },
+                format!("the project has no document `{name}`"),
+            ));
         };
         let (file, form) = (named.path(), named.form());
-        let missing = |why: String| Fault::Missing(format!("the document `{name}`, {file}, can't be read: {why}"));
+        let missing = |why: String| {
+            let why = format!("the document `{name}`, {file}, can't be read: {why}");
+            Fault::missing(Missing::Document { name: name.clone() }, why)
+        };
         let text = named_files::text(root, file).map_err(missing)?;
         let of_value = file_value::weight(file, &text, form.as_ref()).map_err(|fault| missing(fault.to_string()))?;
         weight = weight.saturating_add(of_value);

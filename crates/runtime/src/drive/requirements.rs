@@ -4,23 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fault::Fault;
+pub use super::missing_requirement::{Missing, MissingRequirement, sentence};
 use super::world::Engine;
 use loopctl_lang::compile::question_tool;
 use loopctl_lang::language::SecretSource;
 use loopctl_lang::program::mcp::ToolOrigin;
 use loopctl_lang::program::{Program, Tool, ToolKind};
-use loopctl_lang::syntax::token;
-
-/// Something that a loop needs, and that can't be read.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MissingRequirement {
-    /// Its name: the key of a secret in `orgconfig`, or the name of a model.
-    pub name: String,
-    /// Where the project file says where it is, as a JSON pointer.
-    pub pointer: String,
-    /// What is missing, in a sentence that never repeats a value.
-    pub why: String,
-}
 
 impl Engine {
     /// What a loop, and the loops that it calls, need and can't be read here: each secret that one of their tools may
@@ -38,11 +27,11 @@ impl Engine {
                 "the tool `{name}` is one of a Rust program, and this program has none of the name: run the document in the \
                  program that has it"
             );
-            missing.push(MissingRequirement { pointer: "/embedded".to_owned(), name, why });
+            missing.push(MissingRequirement::new(Missing::Tool { name }, why));
         }
         for name in models {
             if let Err(why) = self.world.models.get(Some(&name)) {
-                missing.push(MissingRequirement { pointer: format!("/models/{}", token(&name)), name, why });
+                missing.push(MissingRequirement::new(Missing::Model { name }, why));
             }
         }
         // What is not really called is sent no secret.
@@ -51,13 +40,13 @@ impl Engine {
             if let Err(why) = self.world.vault.readable(&name) {
                 let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
                 let why = format!("{why}; {} needs it", tools.join(", "));
-                missing.push(MissingRequirement { pointer: format!("/orgconfig/{}", token(&name)), name, why });
+                missing.push(MissingRequirement::new(Missing::Secret { name }, why));
             }
         }
         for ((name, source), tool) in sources.into_iter().filter(|_| sent) {
             if let Err(why) = self.world.vault.read(&source) {
                 let why = format!("{why}; {tool} needs it");
-                missing.push(MissingRequirement { pointer: format!("/datasources/{}", token(&name)), name, why });
+                missing.push(MissingRequirement::new(Missing::Datasource { name }, why));
             }
         }
         missing
@@ -76,7 +65,7 @@ impl Engine {
             // One that can't be made is reported as missing.
             let Ok(model) = self.world.models.get(Some(&name)) else { continue };
             if let Err(why) = model.signs().await {
-                missing.push(MissingRequirement { pointer: format!("/models/{}", token(&name)), name, why });
+                missing.push(MissingRequirement::new(Missing::Model { name }, why));
             }
         }
         missing
@@ -95,17 +84,15 @@ impl Engine {
         self.gather(program, None, &mut needs);
         let of_secrets = needs.secrets.into_keys().filter(|_| !self.world.toolbox.is_offline()).filter_map(|name| {
             let source = self.world.vault.source(&name).ok()?;
-            Some((format!("/orgconfig/{}", token(&name)), name, source))
+            Some((Missing::Secret { name }, source))
         });
         let of_models = needs.models.into_iter().flat_map(|name| {
             let model = self.world.models.get(Some(&name)).ok();
             let sources = model.map(|model| model.secret_programs()).unwrap_or_default();
-            sources.into_iter().map(move |source| (format!("/models/{}", token(&name)), name.clone(), source))
+            sources.into_iter().map(move |source| (Missing::Model { name: name.clone() }, source))
         });
-        let of_programs = of_secrets.chain(of_models).filter(|(.., source)| source.command().is_some());
-        of_programs
-            .map(|(pointer, name, source)| (MissingRequirement { name, pointer, why: String::new() }, source))
-            .collect()
+        let of_programs = of_secrets.chain(of_models).filter(|(_, source)| source.command().is_some());
+        of_programs.map(|(what, source)| (MissingRequirement::new(what, String::new()), source)).collect()
     }
 
     /// As [`Engine::missing`].
@@ -114,7 +101,7 @@ impl Engine {
     /// When anything is missing: all of it, in one sentence.
     pub(super) fn has_all(&self, program: &Program, model: Option<&str>) -> Result<(), Fault> {
         let missing = self.missing(program, model);
-        if missing.is_empty() { Ok(()) } else { Err(Fault::Missing(sentence(&missing))) }
+        if missing.is_empty() { Ok(()) } else { Err(Fault::Missing(missing)) }
     }
 
     fn gather(&self, program: &Program, model: Option<&str>, needs: &mut Needs) {
@@ -179,13 +166,4 @@ struct Needs {
     models: BTreeSet<String>,
     /// The tools of a Rust program that this one does not have.
     tools: BTreeSet<String>,
-}
-
-/// All that is missing, in one sentence.
-pub fn sentence(missing: &[MissingRequirement]) -> String {
-    let all: Vec<&str> = missing.iter().map(|missing| missing.why.as_str()).collect();
-    match all.as_slice() {
-        [only] => (*only).to_owned(),
-        all => format!("{} things are missing: {}", all.len(), all.join(". ")),
-    }
 }

@@ -39,7 +39,7 @@ pub fn start(run_id: &str, events: &[Event], recorded: Option<&Program>) -> Resu
 pub fn may_begin_with(run: &RunSummary) -> Result<(), Fault> {
     run.is_whole().map_err(Fault::Store)?;
     if run.has_hidden_values() {
-        return Err(Fault::Refused(format!(
+        return Err(Fault::refused(format!(
             "run {} came in a file in which values of it are hidden, and a new run would go on with `{HIDDEN}` in their place: \
              import a file with its secrets into another store",
             run.run_id

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::clock;
 use super::fault::Fault;
 use super::input_files;
+use super::missing_requirement::Missing;
 use super::run_id;
 use super::run_meter::TraceContext;
 use super::texts::SharedTexts;
@@ -215,10 +216,11 @@ pub(super) fn priced(facts: &ModelFacts, called: Option<&str>) -> Result<(), Fau
         return Ok(());
     }
     let of = called.map(|called| format!(" of the called loop {called}")).unwrap_or_default();
-    Err(Fault::Missing(format!(
+    let why = format!(
         "the budget is in US dollars, but model {}{of} has no price: give it one in the project file's models",
         facts.name
-    )))
+    );
+    Err(Fault::missing(Missing::Model { name: facts.name.clone() }, why))
 }
 
 fn unresolved(program: &Program, why: &str) -> Fault {
@@ -227,7 +229,7 @@ fn unresolved(program: &Program, why: &str) -> Fault {
         Some(place) => {
             Fault::Diagnostics(vec![Diagnostic::error(codes::MISSING_INPUT, why, "/properties/system_prompt", place)])
         }
-        None => Fault::Missing(why.to_owned()),
+        None => Fault::refused(why),
     }
 }
 

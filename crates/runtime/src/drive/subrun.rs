@@ -452,12 +452,12 @@ impl Engine {
                      neither retried nor given more. Retry or resume {caller}",
                     run.run_id
                 );
-                Err(Fault::Refused(why))
+                Err(Fault::refused(why))
             }
             Some(caller) if !matches!(run.status, Status::Completed | Status::Failed) => {
                 let run_id = &run.run_id;
                 let why = format!("run {run_id} was called by run {caller}: resume {caller}, and both go on");
-                Err(Fault::Refused(why))
+                Err(Fault::refused(why))
             }
             _ => Ok(()),
         }

@@ -2,9 +2,8 @@
 
 use secrecy::SecretString;
 
-use super::requirements::MissingRequirement;
+use super::missing_requirement::{Missing, MissingRequirement};
 use super::world::Engine;
-use loopctl_lang::syntax::token;
 
 impl Engine {
     /// The secrets of these keys of `orgconfig` as they are now. The log says why one can't be read.
@@ -27,8 +26,7 @@ impl Engine {
     pub fn missing_secrets(&self, keys: &[String], of: &str) -> Vec<MissingRequirement> {
         let missing = |key: &String| {
             let why = self.world.vault.readable(key).err()?;
-            let (name, pointer) = (key.clone(), format!("/orgconfig/{}", token(key)));
-            Some(MissingRequirement { name, pointer, why: format!("{why}; {of} needs it") })
+            Some(MissingRequirement::new(Missing::Secret { name: key.clone() }, format!("{why}; {of} needs it")))
         };
         keys.iter().filter_map(missing).collect()
     }

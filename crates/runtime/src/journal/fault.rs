@@ -2,6 +2,7 @@
 
 /// An error of a store. What was acknowledged before is still there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// The store can't be opened.
     #[error("the store {store} can't be opened: {reason}")]
