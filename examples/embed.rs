@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use loopctl::{EmbeddedTool, Loop, ToolCall, ToolError};
+use loopctl::{EmbeddedTool, Loop, Resume, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 /// What the model gives to the tool: its JSON Schema is made from this type.
@@ -57,6 +57,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // `.store("sqlite:runs.db")`, runs outlive the process. `Loop::load` takes a file.
     let stock = Loop::load_text("stock.json", LOOP).tool(Stock).script(serde_json::from_str(SCRIPT)?).build()?;
 
+    // With a store that outlives the process: what an earlier one left, or died in.
+    for id in stock.unfinished().await? {
+        stock.resume(&id, Resume::default()).await?;
+    }
     let finished = stock.run(json!({ "part": "P-7" })).await?;
     println!("{}", finished.answer_as::<String>()?);
     Ok(())

@@ -182,6 +182,16 @@ impl Loop {
         self.engine.resume(&self.program, run_id, resume, Watch::default()).await
     }
 
+    /// The ids of the runs of the loop that an earlier process left, interrupted or was cut off in, the oldest first:
+    /// [`Loop::resume`] continues each of them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn unfinished(&self) -> Result<Vec<String>, Fault> {
+        let runs = self.engine.unfinished(&self.program).await?;
+        Ok(runs.into_iter().map(|run| run.run_id).collect())
+    }
+
     /// Ends a run by hand.
     ///
     /// # Errors

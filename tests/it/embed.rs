@@ -182,16 +182,17 @@ impl EmbeddedModel for Thinker {
     }
 }
 
-/// Leaves the run at a notice, as a process that ends leaves it.
+/// Stops the run at a notice, as a process that ends does.
 struct Leaver {
     stop: Stop,
     left: AtomicU32,
+    how: fn(&Stop),
 }
 
 impl Listener for Leaver {
     fn on(&self, _: Notice) {
         if self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
-            self.stop.leave();
+            (self.how)(&self.stop);
         }
     }
 }
@@ -214,7 +215,7 @@ async fn the_reasoning_of_an_embedders_model_comes_back_the_same_after_a_resume_
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("runs.db").display());
         let sent = Sent::default();
-        let leaver = Leaver { stop: Stop::new(), left: AtomicU32::new(step) };
+        let leaver = Leaver { stop: Stop::new(), left: AtomicU32::new(step), how: Stop::leave };
         let start = Start { run_id: Some("r".into()), ..Start::default() };
         let watch = Watch { listener: Some(&leaver), stop: Some(leaver.stop.clone()) };
         let first = thinker(&sent, &store).start(start, watch).await.unwrap();
@@ -228,6 +229,31 @@ async fn the_reasoning_of_an_embedders_model_comes_back_the_same_after_a_resume_
         assert_eq!(sent, whole, "step {step}");
     }
     assert!(resumed > 3, "{resumed}");
+}
+
+#[tokio::test]
+async fn a_restart_finds_what_was_left_or_interrupted_and_nothing_that_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("runs.db").display());
+    let sent = Sent::default();
+    for id in ["left", "interrupted", "cancelled"] {
+        let how = if id == "left" { Stop::leave } else { Stop::after_step };
+        let stopper = Leaver { stop: Stop::new(), left: AtomicU32::new(3), how };
+        let start = Start { run_id: Some(id.into()), ..Start::default() };
+        let watch = Watch { listener: Some(&stopper), stop: Some(stopper.stop.clone()) };
+        let run = thinker(&sent, &store).start(start, watch).await.unwrap();
+        let status = if id == "left" { Status::Running } else { Status::Cancelled };
+        assert_eq!(run.status(), status, "{id}");
+    }
+    let next = thinker(&sent, &store);
+    assert_eq!(next.cancel("cancelled", None).await.unwrap(), Status::Cancelled);
+    next.start(Start { run_id: Some("done".into()), ..Start::default() }, Watch::default()).await.unwrap();
+    let found = next.unfinished().await.unwrap();
+    assert_eq!(found, ["left", "interrupted"]);
+    for id in found {
+        assert_eq!(next.resume(&id, Resume::default()).await.unwrap().status(), Status::Completed);
+    }
+    assert!(next.unfinished().await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ use super::start::{self, Start};
 use super::stop::Stop;
 use super::tool::OpenedRun;
 pub use super::world::{Engine, Resume, Watch};
-use crate::journal::{Journal, ModelWait, RunSummary, StoreError};
+use crate::journal::{Journal, ListedStatus, ModelWait, RunFilter, RunSummary, StoreError};
 use loopctl_engine::dialect;
 use loopctl_engine::event::{Decided, Event, EventKind, Moment, Retried};
 use loopctl_engine::flow::has_handled_failure;
@@ -413,6 +413,23 @@ impl Engine {
     /// When the store fails.
     pub async fn find(&self, run_id: &str) -> Result<Option<RunSummary>, Fault> {
         self.world.journal.find(run_id).await.map_err(Fault::Store)
+    }
+
+    /// The runs of a document that nobody drives and that continue when they are resumed, the oldest first: a process left them
+    /// ([`Stop::leave`]), interrupted them ([`Stop::after_step`], [`Stop::now`]), or died. What waits for a human is not among them,
+    /// nor are runs that others called: those continue with their callers.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn unfinished(&self, program: &Program) -> Result<Vec<RunSummary>, Fault> {
+        let filter = RunFilter {
+            statuses: vec![ListedStatus::Queued],
+            interrupted: true,
+            loop_name: Some(program.name.clone()),
+            oldest_first: true,
+            ..RunFilter::default()
+        };
+        self.world.journal.list(filter).await.map_err(Fault::Store)
     }
 
     /// Somebody waits for a run that begins. Until the server of a model was reached, one where nothing listens is asked for ten

@@ -43,8 +43,9 @@ impl Stop {
         above.max(*self.level.borrow())
     }
 
-    /// Lets the current iteration end. The run is then `cancelled`, and continues only when somebody resumes it by its id;
-    /// [`Self::leave`] leaves it to the next process.
+    /// Lets the current iteration end, and interrupts the run: it is `cancelled` without a termination, so that no server takes
+    /// it up by itself, and continues when it is resumed. `Engine::unfinished` finds it after a restart.
+    /// [`Self::leave`] leaves it to the next process, also to a server.
     pub fn after_step(&self) {
         self.raise(Level::AfterStep);
     }

@@ -86,6 +86,9 @@ pub struct RunFilter {
     pub statuses: Vec<ListedStatus>,
     /// Also those that are paused, and those under way of which a part waits for a human. Without `statuses`: only those.
     pub waiting: bool,
+    /// Also those that a stop interrupted: they are `cancelled`, have no termination, and continue when they are resumed. Without
+    /// `statuses` and `waiting`: only those.
+    pub interrupted: bool,
     /// Only those that wait for a human: neither for a time or an event, nor for a model or a spending limit.
     pub for_humans: bool,
     /// Of this organisation only; the empty text is the runs of none.
@@ -151,7 +154,7 @@ impl RunFilter {
 
     /// Whether the statuses bound the list.
     pub(super) fn names_statuses(&self) -> bool {
-        self.waiting || !self.statuses.is_empty()
+        self.waiting || self.interrupted || !self.statuses.is_empty()
     }
 
     /// Whether the filter asks for runs by what the store knows of their drivers.
@@ -165,7 +168,11 @@ impl RunFilter {
     /// Whether the status of a run is wanted.
     pub(super) fn wants_status_of(&self, run: &RunSummary) -> bool {
         let waits = run.status == Status::Paused || run.waits_since_ms.is_some();
-        let is_listed = !self.names_statuses() || self.waiting && waits || self.statuses.contains(&run.listed_status());
+        let is_interrupted = run.status == Status::Cancelled && run.termination.is_none();
+        let is_listed = !self.names_statuses()
+            || self.waiting && waits
+            || self.interrupted && is_interrupted
+            || self.statuses.contains(&run.listed_status());
         is_listed && (!self.for_humans || run.status != Status::Quarantined && run.waits_for_human())
     }
 }

@@ -126,6 +126,7 @@ pub(super) fn several_statuses_at_once_are_listed_exactly_as_they_are_shown(jour
         (new_run("done"), record(Status::Completed, Some(Termination::Complete)), true),
         (new_run("failed"), record(Status::Failed, Some(Termination::Stuck)), true),
         (new_run("stopped"), record(Status::Cancelled, None), true),
+        (new_run("cancelled"), record(Status::Cancelled, Some(Termination::Cancelled)), true),
     ] {
         let id = run.run_id.clone();
         wait(journal.create(run)).unwrap();
@@ -144,10 +145,13 @@ pub(super) fn several_statuses_at_once_are_listed_exactly_as_they_are_shown(jour
     assert_eq!(exactly(&[Running]), ["driven"]);
     assert_eq!(exactly(&[Running, Queued]), ["driven", "left"]);
     assert_eq!(exactly(&[Queued, Failed]), ["left", "failed"]);
-    assert_eq!(exactly(&[Running, Completed, Cancelled]), ["driven", "done", "stopped"]);
+    assert_eq!(exactly(&[Running, Completed, Cancelled]), ["driven", "done", "stopped", "cancelled"]);
+    let interrupted = || RunFilter { interrupted: true, ..RunFilter::default() };
+    assert_eq!(ids(interrupted()), ["stopped"]);
+    assert_eq!(ids(RunFilter { statuses: vec![Queued], ..interrupted() }), ["left", "stopped"]);
     assert_eq!(exactly(&[Paused]), ["asks", "away"]);
     assert_eq!(exactly(&[Quarantined]), [""; 0]);
-    assert_eq!(exactly(&ListedStatus::ALL).len(), 7);
+    assert_eq!(exactly(&ListedStatus::ALL).len(), 8);
     let called = |statuses: &[ListedStatus]| {
         ids(RunFilter { statuses: statuses.to_vec(), called: true, limit: 2, ..RunFilter::default() })
     };

@@ -324,8 +324,9 @@ fn listed(select: &str, filter: &RunFilter, beyond: Option<i64>) -> (String, Vec
     if filter.names_statuses() {
         let asks = filter.asks_for_drivers();
         let statuses = filter.statuses.iter().map(|status| status_clause(*status, asks));
-        let any: Vec<String> =
-            statuses.chain(filter.waiting.then_some(WAITING.into())).map(|one| format!("({one})")).collect();
+        let waiting = filter.waiting.then_some(WAITING.into());
+        let interrupted = filter.interrupted.then_some("r.status = 'cancelled' AND r.termination IS NULL".into());
+        let any: Vec<String> = statuses.chain(waiting).chain(interrupted).map(|one| format!("({one})")).collect();
         and(&format!("({})", any.join(" OR ")), None);
     }
     if filter.for_humans {

@@ -468,7 +468,8 @@ fn clauses(filter: &RunFilter, living: &[String]) -> (String, Vec<SqlValue>) {
         let asks = filter.asks_for_drivers();
         let statuses = filter.statuses.iter().map(|status| status_clause(*status, asks, &living));
         let waiting = filter.waiting.then(|| (format!("{WAITING} AND NOT (status = 'running' AND {SET_ASIDE})"), None));
-        let (any, bound): (Vec<String>, Vec<Option<SqlValue>>) = statuses.chain(waiting).unzip();
+        let interrupted = filter.interrupted.then(|| ("status = 'cancelled' AND termination IS NULL".to_owned(), None));
+        let (any, bound): (Vec<String>, Vec<Option<SqlValue>>) = statuses.chain(waiting).chain(interrupted).unzip();
         and_all(
             &format!("({})", any.iter().map(|one| format!("({one})")).collect::<Vec<_>>().join(" OR ")),
             bound.into_iter().flatten().collect(),
