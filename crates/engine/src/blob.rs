@@ -62,7 +62,7 @@ impl FromStr for TextName {
 }
 
 /// A text with its name, cheap to clone. It is serialized as the name alone; after deserialization it is
-/// empty until [`Blob::put_back`] restores the text.
+/// empty until `Blob::put_back` restores the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
     name: TextName,

@@ -9,7 +9,7 @@ use super::question::WaitingCall;
 use super::state::{Phase, State};
 
 /// The calls that wait for a human's decision, in their order: those of the run, or of the sub-run that asks. The
-/// model's own question is not one of them: [`Question`] holds it.
+/// model's own question is not one of them: `Question` holds it.
 pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
     let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
     let steps = flow::waiting_steps(state);

@@ -174,7 +174,7 @@ pub enum DecisionKind {
     Fail,
     /// [`Decision::Retry`].
     Retry,
-    /// Nobody decided in time; see [`EventKind::ApprovalExpired`].
+    /// Nobody decided in time; see `EventKind::ApprovalExpired`.
     Expired,
 }
 

@@ -48,7 +48,7 @@ pub use value_schemas::{DescribedValue, ValueSchemas};
 /// A rule: the code that it reports, and the function that decides.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its code; [`codes::TABLE`](crate::diagnostic::codes::TABLE) has its name, severity and page.
+    /// Its code; [`codes::TABLE`] has its name, severity and page.
     pub code: &'static str,
     /// Reports what it finds in a document.
     pub check: fn(&Subject<'_>, &mut Vec<Diagnostic>),

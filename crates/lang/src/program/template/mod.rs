@@ -1,7 +1,7 @@
 //! Templates: Handlebars, strict, rendered once a field.
 //!
 //! The `handlebars` crate reads the text: its grammar, its escapes, its whitespace rules. There is one walk of its tree, in
-//! [`lower`], which settles every name once; the rendering goes over what came of it. So every value goes through one place
+//! `lower`, which settles every name once; the rendering goes over what came of it. So every value goes through one place
 //! that prints and escapes, a name is a name and never a helper, and what values hold is never read as a template again.
 //!
 //! The crate's own renderer (6.4) is not used. Of 45 texts of the tests in this folder, 12 come out otherwise with it, in its
@@ -15,12 +15,12 @@
 //! - It renders what is a fault of the author here: `{{log}}`, other helpers, `{{../x}}` outside of a block, `{{this}}` at the
 //!   top, options of `if`, and a `~` in a comment, which it ignores.
 //! - It has no limit for the rounds of nested loops and for the length of a text, its error of a missing value names no near
-//!   name, and it does not say which parts of an address were values ([`render`] refuses `..` in one).
+//!   name, and it does not say which parts of an address were values (`render` refuses `..` in one).
 //!
 //! Its tree lacks places: an element has the line and column of its beginning, a path in it has none, and an `{{else if}}` has
 //! none at all. Its parser recurses without a limit, and says of a text that it can't read where, but not why. So the tags are
-//! found before it runs ([`tag`], [`locate`]). With the crate's renderer, those would stay, and so would [`lower`], which the
-//! rules of `check` need for the variables, `print` and `secret`. What would go are [`node`] and most of [`render`], some 300
+//! found before it runs (`tag`, `locate`). With the crate's renderer, those would stay, and so would `lower`, which the
+//! rules of `check` need for the variables, `print` and `secret`. What would go are `node` and most of `render`, some 300
 //! of 1,740 lines; five helpers, an escape function, and an output with limits would come.
 
 mod conditions;

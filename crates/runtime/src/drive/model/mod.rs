@@ -98,7 +98,7 @@ fn protocol_of(provider: Provider) -> &'static dyn Protocol {
 /// How long a reply is waited for.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyTimeouts {
-    /// How long a server may send nothing. By default [`STALL`] within a streamed reply that has started: models think
+    /// How long a server may send nothing. By default `STALL` within a streamed reply that has started: models think
     /// long before the first byte.
     pub stall: Option<Duration>,
     /// How long the whole reply may take.

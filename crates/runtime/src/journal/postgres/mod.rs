@@ -1,7 +1,7 @@
 //! The journal in PostgreSQL, for several machines: one server of loopctl each, in front of one database.
 //!
 //! The store has one thread with a runtime of its own, and four connections, however many runs it drives: one for
-//! new runs ([`create`]) and appends ([`append`]), one for what is asked between two steps, one for lists and whole journals, and one for the
+//! new runs (`new_runs`) and appends (`append`), one for what is asked between two steps, one for lists and whole journals, and one for the
 //! lease. A connection that is lost is made again. A statement whose outcome is not known is sent again; each one finds
 //! out whether an earlier sending was done.
 

@@ -1,6 +1,6 @@
 //! The journal in SQLite: one file, in WAL mode, synced at each commit.
 //!
-//! Writes go through one thread with the only connection that writes ([`writer`]); all requests that wait at
+//! Writes go through one thread with the only connection that writes (`writer`); all requests that wait at
 //! the same moment share one commit. Reads have two threads with read-only connections: one for the questions
 //! between two steps, one for those that may take long (whole journals, lists), so that a list of all runs
 //! delays neither appends nor the steps of runs.
