@@ -1,4 +1,4 @@
-//! What commands say of a run whose model failed and is asked again.
+//! What commands say of a run whose model failed and is asked again, or whose request waits for its turn.
 
 use serde::Serialize;
 
@@ -36,6 +36,9 @@ impl<'w> ShownModelWait<'w> {
 pub fn brief(wait: &ModelWait, now_ms: i64) -> String {
     let ModelWait { model, kind, attempts, .. } = wait;
     let since = elapsed(wait.since_ms, now_ms);
+    if *attempts == 0 {
+        return format!("a request to the model {model} waits for its turn for {since}: {kind}");
+    }
     match wait.again_at_ms > now_ms {
         true => format!("the model {model} is away for {since}: {kind} ({})", plural(*attempts, "attempt")),
         // It may reply by now.
@@ -50,6 +53,10 @@ pub fn brief(wait: &ModelWait, now_ms: i64) -> String {
 pub fn sentence(wait: &ModelWait, of: &str, now_ms: i64) -> String {
     let ModelWait { run_id, model, attempts, since_ms, kind, again_at_ms, .. } = wait;
     let asker = if run_id == of { String::new() } else { format!("for its sub-run {run_id} ") };
+    if *attempts == 0 {
+        let (at, since) = (rfc3339(*since_ms), elapsed(*since_ms, now_ms));
+        return format!("a request to the model {model} {asker}waits for its turn since {at} ({since}): {kind}");
+    }
     let again = match *again_at_ms > now_ms {
         true => format!("it is asked again in {}", elapsed(now_ms, *again_at_ms)),
         false => "it is being asked again".to_owned(),

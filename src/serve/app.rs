@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::authorizer::Authorizer;
 use super::callback::{CallbackKey, Callbacks, CallbacksLink};
 use super::compile_pool::CompilePool;
-use super::connections::{self, Connections, Room};
+use super::connections::{Connections, Room};
 use super::folder::Folder;
 use super::live_folder::{EngineParts, LiveFolder};
 use super::mcp::call_registry::McpCallRegistry;
@@ -20,6 +20,7 @@ use super::scheduler::{Scheduler, SchedulerLink};
 use super::shown_faults::HiddenPaths;
 use super::switches::Switches;
 use crate::drive::answer_hint::AnswerHints;
+use crate::drive::descriptors;
 use crate::drive::engine::Engine;
 use crate::drive::launcher::Launcher;
 use crate::drive::run_meter::{MeterPair, RunMeters};
@@ -101,7 +102,7 @@ impl App {
             parts;
         let project = Arc::clone(&folder.project);
         let limits = &project.serve.limits;
-        let room = Room::of(connections::files(), max_concurrent_runs, limits.unknown_connections);
+        let room = Room::of(descriptors::limit(), max_concurrent_runs, limits.unknown_connections);
         let whole = Capacity { connections: room.known, places: max_concurrent_runs, orgs: authorizer.orgs() };
         let quotas = Arc::new(Quotas::new(limits, whole, authorizer.is_open()));
         let slots = RunSlots::new(max_concurrent_runs, SlotLimits::of(limits), &authorizer.starters());
@@ -116,7 +117,8 @@ impl App {
         };
         let callbacks_link = Arc::new(CallbacksLink::default());
         let hints: Arc<dyn AnswerHints> = Arc::<CallbacksLink>::clone(&callbacks_link);
-        let engine_parts = EngineParts { host, journal: Arc::clone(&journal), launcher, meters, hints };
+        let engine_parts =
+            EngineParts { host, journal: Arc::clone(&journal), launcher, meters, hints, gates: Arc::default() };
         let served = LiveFolder::new(folder, authorizer, &engine_parts);
         let hidden_paths = HiddenPaths::new(served.roots());
         let runs = Arc::new(RunStore::new(journal, served, Arc::clone(&compiler)));

@@ -53,15 +53,6 @@ impl Room {
     }
 }
 
-/// The number of files that this process may open.
-pub fn files() -> usize {
-    #[cfg(unix)]
-    let soft = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).map(|(soft, _)| soft).ok();
-    #[cfg(not(unix))]
-    let soft: Option<u64> = None;
-    soft.and_then(|soft| usize::try_from(soft).ok()).unwrap_or(usize::MAX)
-}
-
 /// The connections that are open.
 pub struct Connections {
     room: Room,

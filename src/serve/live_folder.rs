@@ -12,6 +12,7 @@ use super::folder::Folder;
 use crate::drive::answer_hint::AnswerHints;
 use crate::drive::engine::{Engine, EngineBuilder};
 use crate::drive::launcher::Launcher;
+use crate::drive::model::ModelGates;
 use crate::drive::run_meter::RunMeters;
 use crate::journal::Journal;
 use crate::language::Project;
@@ -38,6 +39,8 @@ pub struct EngineParts {
     pub meters: Arc<dyn RunMeters>,
     /// Says how questions that are posted are answered.
     pub hints: Arc<dyn AnswerHints>,
+    /// Where requests to models wait for their turn.
+    pub gates: Arc<ModelGates>,
 }
 
 impl LiveFolder {
@@ -47,7 +50,7 @@ impl LiveFolder {
             let builder = Engine::builder(Arc::clone(project), root);
             let builder = parts.host.iter().fold(builder, EngineBuilder::like).journal(Arc::clone(&parts.journal));
             let builder = builder.launcher(Arc::clone(&parts.launcher)).meters(Arc::clone(&parts.meters));
-            builder.answer_hints(Arc::clone(&parts.hints)).build()
+            builder.answer_hints(Arc::clone(&parts.hints)).gates(Arc::clone(&parts.gates)).build()
         };
         let mut engines = HashMap::new();
         let roots = folder.loops.values().map(|offered| (&offered.root, &offered.program.project));

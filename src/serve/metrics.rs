@@ -26,6 +26,7 @@ use self::steps::StepMetrics;
 pub(super) use self::store_values::age_ms;
 pub use self::store_values::{StoreLook, StoreValues, wait_moments};
 use super::worker_folders::short;
+use crate::drive::model::ModelQueue;
 use crate::engine::outcome::Status;
 
 /// The borders of the latency buckets in seconds: from a local call to the longest answer of a model.
@@ -106,6 +107,9 @@ pub struct Metrics {
     limits: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>,
     connections: Family<Labels, Gauge>,
     streams: Gauge,
+    /// The requests to models that wait for their turn.
+    in_line: Family<Labels, Gauge>,
+    in_line_age: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>,
     tokens_expiring: Gauge,
     reload_failed: Gauge,
 }
@@ -168,6 +172,8 @@ impl Metrics {
             limits: Family::default(),
             connections: Family::default(),
             streams: Gauge::default(),
+            in_line: Family::default(),
+            in_line_age: Family::default(),
             tokens_expiring: Gauge::default(),
             reload_failed: Gauge::default(),
         };
@@ -205,6 +211,10 @@ impl Metrics {
         to.register("time_to_first_token_seconds", help, self.first_token.clone());
         to.register("tool_seconds", "How long calls of tools took", self.tool.family());
         to.register("runs_driven", "Runs that are driven now", self.driven.clone());
+        let help = "Requests to models that wait here for their turn now, by model";
+        to.register("model_requests_waiting", help, self.in_line.clone());
+        let help = "How long the oldest of them has waited, by model";
+        to.register("model_requests_oldest_seconds", help, self.in_line_age.clone());
     }
 
     fn register_server(&mut self) {
@@ -344,6 +354,7 @@ impl Metrics {
         if let Some(store) = now.store {
             self.set_store(store);
         }
+        self.set_lines(&now.queues);
         for (kind, count) in [("unknown", now.unknown_connections), ("known", now.known_connections)] {
             set(&self.connections.get_or_create(&vec![("kind", kind.to_owned())]), count);
         }
@@ -352,6 +363,17 @@ impl Metrics {
         let text = if now.store.is_some() { text } else { without_store(&text) };
         let own = text.strip_suffix("# EOF\n").unwrap_or(&text);
         Ok(format!("{own}{}# EOF\n", process::text()))
+    }
+
+    fn set_lines(&self, queues: &[ModelQueue]) {
+        self.in_line.clear();
+        self.in_line_age.clear();
+        for queue in queues {
+            let labels = vec![("model", self.names.models.of(&queue.model).to_owned())];
+            self.in_line.get_or_create(&labels).inc_by(i64::try_from(queue.requests).unwrap_or(i64::MAX));
+            let age = self.in_line_age.get_or_create(&labels);
+            age.set(age.get().max(seconds(age_ms(queue.since_ms))));
+        }
     }
 
     fn set_store(&self, store: &StoreValues) {
@@ -408,6 +430,8 @@ pub struct GaugeValues<'v> {
     /// What the store knows; none when it did not answer in time.
     pub store: Option<&'v StoreValues>,
     pub event_streams: usize,
+    /// The requests to models that wait for their turn.
+    pub queues: Vec<ModelQueue>,
     /// Tokens that have expired, or do soon.
     pub tokens_expiring: usize,
     /// Whether the folder was read again and is served as it was.

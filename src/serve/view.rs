@@ -96,11 +96,11 @@ pub struct ModelWaitView {
     pub agent_run_id: Option<String>,
     /// The name of the model.
     pub model: String,
-    /// The attempts that failed so far.
+    /// The attempts that failed so far; 0: none failed, and a request waits for its turn.
     pub attempts: u32,
-    /// When the first of them failed, RFC 3339.
+    /// When the first of them failed, or the request began to wait, RFC 3339.
     pub since: String,
-    /// What kind of failure the last one was, without the words of the server.
+    /// What kind of failure the last one was, without the words of the server; or for what the request waits.
     pub kind: String,
     /// Why the last one failed, where that is known: by the server that asks, in the status of the run.
     #[serde(skip_serializing_if = "Option::is_none")]

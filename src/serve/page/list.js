@@ -39,7 +39,10 @@ function subject(run) {
   if (run.waiting && run.question) return ["asks", run.question];
   if (run.status === "failed" && run.error) return ["fault", run.error];
   if (run.behind) return ["asks", `waits for run ${run.behind} to end`];
-  if (run.model_wait) return ["asks", `the model ${run.model_wait.model} is away: ${run.model_wait.kind}`];
+  if (run.model_wait) {
+    const { model, attempts, kind } = run.model_wait;
+    return ["asks", attempts ? `the model ${model} is away: ${kind}` : `a request to the model ${model} waits: ${kind}`];
+  }
   const about = run.title || "";
   return about ? ["", about] : ["id", run.agent_run_id];
 }

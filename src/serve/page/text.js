@@ -150,8 +150,9 @@ export function continuation(event) {
   return el("li", { class: "meta" }, `${event.limits ? "limits raised" : "retried"}${by}${limits} · `, when(event.at));
 }
 
-/** A model that failed and is asked again. */
-export const away = (wait) => [`The model ${wait.model} is away since `, when(wait.since),
+/** A model that failed and is asked again, or to which a request waits for its turn. */
+export const away = (wait) => !wait.attempts
+  ? [`A request to the model ${wait.model} waits for its turn since `, when(wait.since), `: ${wait.kind}.`] : [`The model ${wait.model} is away since `, when(wait.since),
   `: ${count(wait.attempts, "attempt")} failed, the last one with ${wait.kind}. It is asked again at `, when(wait.again_at), "."];
 
 /** How a call ended, how long it took, and when it was asked for, decided and made: equal times once. */

@@ -50,6 +50,7 @@ pub async fn metrics(
         driven,
         store,
         event_streams,
+        queues: app.engine_parts.gates.queues(),
         tokens_expiring,
         reload_failed,
         unknown_connections,

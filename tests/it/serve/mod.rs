@@ -7,6 +7,7 @@ mod answers_steps;
 mod approvals;
 mod asked;
 mod audited;
+mod back_pressure;
 mod browser;
 mod bulk;
 mod callbacks;

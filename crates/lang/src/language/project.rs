@@ -105,6 +105,11 @@ pub struct Model {
     /// What a million tokens cost, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// The most requests to it that this process has open at once. More wait for their turn. Default: as many as the process has
+    /// file descriptors for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_connections: Option<u32>,
     /// Whether replies in the dialect `json` are constrained to the schemas of the loop's tools.
     #[serde(default)]
     pub constrain: Constrain,

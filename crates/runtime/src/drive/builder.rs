@@ -10,7 +10,7 @@ use super::given_parts::GivenParts;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::long_work;
-use super::model::{EmbeddedModel, Models, ScriptPlayer};
+use super::model::{EmbeddedModel, ModelGates, Models, ScriptPlayer};
 use super::model_waits::ModelWaits;
 use super::pending_model_call::Deaths;
 use super::run_meter::RunMeters;
@@ -35,6 +35,7 @@ pub struct EngineBuilder {
     launcher: Option<Arc<dyn Launcher>>,
     meters: Option<Arc<dyn RunMeters>>,
     hints: Option<Arc<dyn AnswerHints>>,
+    gates: Arc<ModelGates>,
     stage: Option<Arc<Stage>>,
 }
 
@@ -49,6 +50,7 @@ impl EngineBuilder {
             launcher: None,
             meters: None,
             hints: None,
+            gates: Arc::default(),
             stage: None,
         }
     }
@@ -128,6 +130,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Where requests to models wait for their turn, in common with other engines: that of a folder that is read again has those of the
+    /// one before. Default: gates of its own.
+    #[must_use]
+    pub fn gates(mut self, gates: Arc<ModelGates>) -> Self {
+        self.gates = gates;
+        self
+    }
+
     /// What counts what happens in runs, and in their sub-runs. Default: nothing does.
     #[must_use]
     pub fn meters(mut self, meters: Arc<dyn RunMeters>) -> Self {
@@ -162,8 +172,8 @@ impl EngineBuilder {
         let is_scripted = given.script.is_some() && !is_staged;
         let played = self.stage.as_ref().filter(|stage| !stage.is_live).map(|stage| Arc::clone(&stage.player));
         let script = played.or(self.given.script);
-        let mut models =
-            Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.given.models);
+        let mut models = Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.given.models);
+        models = models.with_gates(self.gates);
         if let Some(key) = self.given.api_key {
             models = models.with_key(key);
         }

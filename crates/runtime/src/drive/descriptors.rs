@@ -15,6 +15,25 @@ const NONE_LEFT: [i32; 0] = [];
 /// The most descriptors that a call needs: a database has a file, a log and an index.
 const NEEDED: usize = 4;
 
+/// The descriptors of a process that requests to models leave to the store, the listener and folders.
+const RESERVED: usize = 64;
+/// The most requests to models that a process has open at once, however many descriptors it may have.
+const MOST_REQUESTS: usize = 1 << 20;
+
+/// The number of files that this process may open.
+pub fn limit() -> usize {
+    #[cfg(unix)]
+    let soft = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).map(|(soft, _)| soft).ok();
+    #[cfg(not(unix))]
+    let soft: Option<u64> = None;
+    soft.and_then(|soft| usize::try_from(soft).ok()).unwrap_or(usize::MAX)
+}
+
+/// How many requests to models a process may have open at once that may open `files` files: the other half is for clients and tools.
+pub(super) fn requests(files: usize) -> usize {
+    (files / 2).saturating_sub(RESERVED).max(files / 8).clamp(1, MOST_REQUESTS)
+}
+
 /// The first wait, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ pub mod clock;
 mod concurrent_decisions;
 pub mod copy;
 pub mod decision_queue;
-mod descriptors;
+pub mod descriptors;
 mod document_change;
 pub mod egress;
 mod end_request;

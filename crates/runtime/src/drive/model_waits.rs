@@ -120,6 +120,36 @@ impl RunModelWait<'_> {
     }
 }
 
+impl<'w> RunModelWait<'w> {
+    /// A request that is not sent yet waits for its turn, until the answer is dropped. A failure of the model is more important.
+    pub fn in_line(&'w self, model: &str, kind: &str) -> ShownLine<'w> {
+        let now_ms = clock::wall_ms();
+        let shared = &self.all.0;
+        let mut waits = shared.waits();
+        if !waits.all.contains_key(&self.asked_by) {
+            let (run_id, model, kind) = (self.run_id.clone(), model.to_owned(), kind.to_owned());
+            let wait =
+                ModelWait { run_id, model, attempts: 0, since_ms: now_ms, kind, reason: None, again_at_ms: now_ms };
+            waits.all.insert(self.asked_by.clone(), wait);
+            waits.note(&self.asked_by);
+            shared.write(waits);
+        }
+        ShownLine(self)
+    }
+}
+
+/// A request whose wait for its turn the status of its run shows, until this is dropped.
+pub(super) struct ShownLine<'w>(&'w RunModelWait<'w>);
+
+impl Drop for ShownLine<'_> {
+    fn drop(&mut self) {
+        let is_in_line = self.0.all.0.waits().all.get(&self.0.asked_by).is_some_and(|wait| wait.attempts == 0);
+        if is_in_line {
+            self.0.end();
+        }
+    }
+}
+
 impl RunModelWait<'_> {
     /// The model replies, or nobody asks it any more.
     pub fn end(&self) {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::clock;
 use super::fault::Fault;
-use super::model_waits::{FailedRequest, RunModelWait};
+use super::model_waits::{FailedRequest, RunModelWait, ShownLine};
 use super::spending::{CallToReserve, HeldReservations, NoRoom, SpendingGuard};
 use super::stop::Stop;
 use super::tool::Spent;
@@ -196,11 +196,24 @@ impl<'a> PendingModelCall<'a> {
     }
 
     /// Waits between two attempts.
-    pub(super) async fn rest(wait: Option<&Self>, pause: Pin<&mut impl Future<Output = ()>>) {
+    pub(super) async fn rest<T>(wait: Option<&Self>, pause: Pin<&mut impl Future<Output = T>>) -> T {
         let Some(Self { is_resting, .. }) = wait else { return pause.await };
         is_resting.send_replace(true);
-        pause.await;
+        let after = pause.await;
         is_resting.send_replace(false);
+        after
+    }
+
+    /// A request waits for its turn: if the process dies now, the run is not what it died of.
+    pub(super) async fn only_waits(wait: Option<&Self>) {
+        if let Some((deaths, run_id)) = wait.and_then(|wait| wait.asking) {
+            deaths.only_waits(run_id).await;
+        }
+    }
+
+    /// A request waits for its turn: the status of the run shows it until the answer is dropped.
+    pub(super) fn in_line(&self, model: &str, kind: &str) -> Option<ShownLine<'_>> {
+        self.shown.as_ref().map(|shown| shown.in_line(model, kind))
     }
 
     /// Makes an attempt. Once its request is built and the answer has not come at once, the run only waits: if the process

@@ -1,4 +1,4 @@
-//! A model that failed and is asked again, as the row of its run holds it. While a run is under way, the column of its error
+//! A model that failed and is asked again, or to which a request waits for its turn, as the row of its run holds it. While a run is under way, the column of its error
 //! is free for that: the next record of the run replaces it. A row whose driver died, or that another driver has since, waits
 //! for no model.
 
@@ -11,11 +11,11 @@ pub struct ModelWait {
     pub run_id: String,
     /// The name of the model.
     pub model: String,
-    /// The attempts that failed so far.
+    /// The attempts that failed so far; 0: none failed, and a request waits for its turn.
     pub attempts: u32,
-    /// When the first of them failed, in milliseconds since 1970.
+    /// When the first of them failed, or the request began to wait, in milliseconds since 1970.
     pub since_ms: i64,
-    /// What kind of failure the last one was, without the words of the server.
+    /// What kind of failure the last one was, without the words of the server; or for what the request waits.
     pub kind: String,
     /// Why the last one failed, in a sentence without secrets. It is known to the driver only.
     #[serde(skip)]

@@ -12,7 +12,7 @@ use super::refused_fields::RequestField;
 use super::reply::AttemptReply;
 use super::window::refused_length;
 use crate::drive::secret::Vault;
-use crate::drive::{clock, retry};
+use crate::drive::{clock, descriptors, retry};
 use loopctl_engine::event::{Finish, ModelFaultCode, Tokens};
 use loopctl_engine::json::from_bytes;
 use loopctl_lang::policy::characters::is_hidden;
@@ -86,6 +86,8 @@ pub(super) struct AttemptFailure {
 /// How far a request came, and its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SentPart {
+    /// This process, or the machine, had no descriptor for a connection: the server has no part in it.
+    NoDescriptor,
     /// Nothing listens at the address of the server.
     NobodyListens,
     /// There was no connection.
@@ -168,7 +170,7 @@ impl AttemptFailure {
     /// Whether the request may have been paid for although nothing says what it used: it was sent, and nobody refused it.
     pub(super) fn may_be_paid(&self) -> bool {
         match self.sent {
-            SentPart::NobodyListens | SentPart::Nothing => false,
+            SentPart::NoDescriptor | SentPart::NobodyListens | SentPart::Nothing => false,
             SentPart::Broken | SentPart::Request => self.transient && self.status.is_none(),
             SentPart::PartOfReply => true,
         }
@@ -305,6 +307,7 @@ impl Peer {
             return AttemptFailure { sent, ..failure };
         }
         let sent = match error.is_connect() {
+            true if descriptors::none_left(error) => SentPart::NoDescriptor,
             true => SentPart::Nothing,
             // An answer that breaks off was made, and is paid for.
             false if error.is_body() || error.is_decode() => SentPart::PartOfReply,

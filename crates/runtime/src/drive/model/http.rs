@@ -14,9 +14,8 @@ use super::failure::{AttemptFailure, Peer};
 use super::first_contact::FirstContact;
 use super::reply_progress::StreamState;
 use super::sse::{self, PieceSource, read_events};
-use crate::drive::descriptors::{self, Patience};
 use crate::drive::tls::{TrustedRoots, client_config};
-use crate::drive::{clock, retry};
+use crate::drive::{clock, descriptors, retry};
 use loopctl_engine::event::ModelFaultCode;
 
 /// The most bytes of an answer.
@@ -109,14 +108,8 @@ impl Endpoint {
             .client(secure)
             .map_err(|message| AttemptFailure::lasting(ModelFaultCode::ModelUnreachable, message))?;
         let sent = self.credentials.headers(url, &body).await.map_err(|why| self.unread_key(&why))?;
-        let mut patience = Patience::default();
-        let mut response = loop {
-            let answer = self.within(stall, client.execute(request(url, &sent, &body))).await?;
-            if let Some(response) = self.unless_starved(answer)? {
-                break response;
-            }
-            Box::pin(patience.wait()).await;
-        };
+        let answer = self.within(stall, client.execute(request(url, &sent, &body))).await?;
+        let mut response = answer.map_err(|error| self.peer.connection(&error))?;
         if !response.status().is_success() {
             // What is rare has its place on the heap: every run that waits holds the common path only.
             let failure = Box::pin(self.refusal(response, &sent)).await;
@@ -160,15 +153,6 @@ impl Endpoint {
 
     fn unread_key(&self, why: &str) -> AttemptFailure {
         AttemptFailure::unread_key(self.peer.clean(why))
-    }
-
-    /// The head of an answer; `None` when there was no descriptor for a connection: nothing was sent, and the server has
-    /// no part in it.
-    fn unless_starved(&self, sent: Result<Response, reqwest::Error>) -> Result<Option<Response>, AttemptFailure> {
-        match sent {
-            Err(error) if error.is_connect() && descriptors::none_left(&error) => Ok(None),
-            sent => sent.map(Some).map_err(|error| self.peer.connection(&error)),
-        }
     }
 
     async fn refusal(&self, mut response: Response, sent: &SentHeaders) -> AttemptFailure {

@@ -15,6 +15,7 @@ mod failure;
 mod first_contact;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod gate;
 mod gemini;
 mod http;
 mod identity;
@@ -49,6 +50,7 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use crate::drive::clock;
+use crate::drive::descriptors::Patience;
 use crate::drive::model_waits::FailedRequest;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
@@ -56,6 +58,7 @@ use crate::drive::spending::NoRoom;
 use attempt_usage::AttemptUsage;
 pub use attempt_usage::KnownRequest;
 use failure::{AttemptFailure, Peer, SentPart};
+use gate::ModelGate;
 use http::Endpoint;
 use loopctl_engine::conversation::{Conversation, Message, Role};
 use loopctl_engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply};
@@ -76,6 +79,7 @@ use wire::RequestForm;
 
 pub(in crate::drive) use embedded::DynModel;
 pub use embedded::{EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest};
+pub use gate::{ModelGates, ModelQueue};
 pub use models::Models;
 use script::ScriptPart;
 pub use script::{ScriptPlayer, reply_of, result_of};
@@ -201,6 +205,8 @@ pub struct ModelClient {
     pub facts: ModelFacts,
     form: RequestForm,
     backend: ModelBackend,
+    /// Where its requests wait for their turn; none for a script, which is sent none.
+    gate: Option<Arc<ModelGate>>,
 }
 
 /// Who answers for a model.
@@ -623,8 +629,8 @@ pub async fn ask(
     Err(fault(none, tried, started_at, before.may_pass))
 }
 
-/// Makes an attempt, if the spending limits of the project leave room for it. One that is longer than the declared window of its
-/// model is not sent.
+/// Makes an attempt in its turn, if the spending limits of the project leave room for it. One that is longer than the declared window
+/// of its model is not sent.
 async fn limited_attempt(
     model: &ModelClient,
     ask: &Ask<'_>,
@@ -634,19 +640,35 @@ async fn limited_attempt(
     if let Some(failure) = attempt_usage::over_the_window(model, ask) {
         return Ok(Err(failure));
     }
+    let _pass = match &model.gate {
+        Some(gate) => {
+            let is_sent = matches!(model.backend, ModelBackend::Server(_));
+            Some(gate.enter(is_sent, ask.wait, &model.facts.name).await)
+        }
+        None => None,
+    };
     let mut reserved = PendingModelCall::reserve(ask.wait, attempt_usage::to_reserve(model, ask)).await?;
     let may_be_paid = !matches!(model.backend, ModelBackend::Script(..));
-    if may_be_paid && ask.wait.is_some() {
-        let lost = AttemptUsage::lost(model, ask, place);
-        reserved.sent(lost.usage, model.facts.price);
-        PendingModelCall::is_under_way(ask.wait, lost);
-    }
-    let attempted = {
-        // Pinned here and passed by reference, so that it takes its space once.
-        let attempt = std::pin::pin!(model.attempt(ask, wire));
-        PendingModelCall::attempt(ask.wait, attempt).await
+    let mut patience = Patience::default();
+    let attempted = loop {
+        if may_be_paid && ask.wait.is_some() {
+            let lost = AttemptUsage::lost(model, ask, place);
+            reserved.sent(lost.usage, model.facts.price);
+            PendingModelCall::is_under_way(ask.wait, lost);
+        }
+        let attempted = {
+            // Pinned here and passed by reference, so that it takes its space once.
+            let attempt = std::pin::pin!(model.attempt(ask, wire));
+            PendingModelCall::attempt(ask.wait, attempt).await
+        };
+        PendingModelCall::is_over(ask.wait);
+        if attempted.as_ref().err().is_none_or(|failure| failure.sent != SentPart::NoDescriptor) {
+            break attempted;
+        }
+        // Nothing was sent: nothing counts it.
+        reserved.sent(None, None);
+        PendingModelCall::rest(ask.wait, Box::pin(patience.wait()).as_mut()).await;
     };
-    PendingModelCall::is_over(ask.wait);
     if !reserved.is_empty() {
         let used = match &attempted {
             Ok(reply) => attempt_usage::counted(model, ask, reply),

@@ -11,6 +11,7 @@ use super::constraint::ReplyConstraint;
 use super::credentials::{Credentials, ModelKey, RequestSigner};
 use super::failure::Peer;
 use super::first_contact::FirstContact;
+use super::gate::{ModelGate, ModelGates};
 use super::http::{Endpoint, HttpClients};
 use super::identity::AwsIdentity;
 use super::refused_fields::{RefusedFields, RequestField};
@@ -43,6 +44,7 @@ pub struct Models {
     script: Option<Arc<ScriptPlayer>>,
     http: Arc<HttpClients>,
     first_contact: Arc<FirstContact>,
+    gates: Arc<ModelGates>,
     /// The machine's credentials of AWS.
     identity: OnceLock<Arc<AwsIdentity>>,
     /// The embedder's models by name.
@@ -74,6 +76,7 @@ impl Models {
             script,
             http: Arc::default(),
             first_contact: Arc::default(),
+            gates: Arc::default(),
             identity: OnceLock::new(),
             embedded: BTreeMap::new(),
             key: None,
@@ -87,6 +90,12 @@ impl Models {
     pub(in crate::drive) fn with_embedded(mut self, models: BTreeMap<String, Arc<dyn DynModel>>) -> Self {
         self.embedded = models;
         self
+    }
+
+    /// The same with gates that other projects have, too.
+    pub(in crate::drive) fn with_gates(self, gates: Arc<ModelGates>) -> Self {
+        gates.read(&self.project, &self.root);
+        Self { gates, ..self }
     }
 
     /// The same with this key in place of those of the environment.
@@ -173,14 +182,24 @@ impl Models {
         if let Some(model) = self.embedded.get(name) {
             let peer = Peer { name: name.to_owned(), vault: Arc::clone(&self.vault) };
             let backend = ModelBackend::Embedded(Arc::clone(model), peer);
-            return Ok(ModelClient { form: without_server(name, "embedded"), facts, backend });
+            let gate = Some(self.gate(name));
+            return Ok(ModelClient { form: without_server(name, "embedded"), facts, backend, gate });
         }
         let provider = declared.map_or_else(|| self.provider_of(name), |model| model.provider);
         let Some(server) = &provider.facts().server else {
             return Ok(scripted(facts, name, self.script_of(name, declared)?));
         };
         let (form, endpoint) = self.server(name, declared, provider, server)?;
-        Ok(ModelClient { facts, form, backend: ModelBackend::Server(Box::new(endpoint)) })
+        let gate = Some(self.gate(name));
+        Ok(ModelClient { facts, form, backend: ModelBackend::Server(Box::new(endpoint)), gate })
+    }
+
+    /// The gate of a model. Those of names that the project does not have are kept with their models: requests may name what they like.
+    fn gate(&self, name: &str) -> Arc<ModelGate> {
+        match self.project.models.contains_key(name) {
+            true => self.gates.of(&self.root, name),
+            false => Arc::default(),
+        }
     }
 
     /// Whose id a name is that the project does not have.
@@ -353,7 +372,7 @@ impl Models {
 /// A model that a script plays. Models of one `track` go through their script together.
 fn scripted(facts: ModelFacts, track: &str, script: Arc<ScriptPlayer>) -> ModelClient {
     let form = without_server(&facts.name, "script");
-    ModelClient { facts, form, backend: ModelBackend::Script(script, track.into()) }
+    ModelClient { facts, form, backend: ModelBackend::Script(script, track.into()), gate: None }
 }
 
 /// The form of requests to a model that has no server: OpenAI's.

@@ -140,7 +140,7 @@ fn question<'s>(
     let (run_id, loop_name, fence) = (lease.run_id.as_str(), state.header.loop_name.as_str(), lease.fence);
     let run = SpendingRun { run_id, fence, loop_name };
     let spending = SpendingGuard::of(&world.journal, program, run);
-    PendingModelCall::of(&world.deaths, run_id).limited(spending)
+    PendingModelCall::of(&world.deaths, run_id).shown(world.model_waits.of(run_id)).limited(spending)
 }
 
 /// What the run knows of the request. A summary is asked for with other texts.

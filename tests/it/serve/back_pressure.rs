@@ -1,0 +1,102 @@
+//! Requests to a model that wait for their turn: they are no requests yet, they are seen, and nothing fails.
+
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Gate, Server};
+use crate::common::{Place, complete};
+use crate::serve::client::Serving;
+use crate::serve::reloads::{hangup, until};
+
+/// A model that answers when the gate is open.
+fn holding(gate: &Gate) -> Server {
+    let gate = gate.clone();
+    Server::with(move |_, _| Answer::openai(&complete(json!("done")).to_string()).behind(&gate))
+}
+
+fn place(model: &Server, more: Value) -> Place {
+    let place = Place::new();
+    let properties = json!({ "mode": "react", "objective": "Say it.", "tools": [], "model": "main" });
+    place.json("test.json", &json!({ "type": "loop", "name": "test", "properties": properties }));
+    declare(&place, model, more);
+    place
+}
+
+fn declare(place: &Place, model: &Server, more: Value) {
+    let main = crate::common::with(json!({ "provider": "openai", "base_url": model.url() }), more);
+    let share = json!({ "queued": 100_000, "running": 100_000 });
+    place.json("loopctl.json", &json!({ "models": { "main": main }, "serve": { "limits": { "token": share } } }));
+}
+
+fn begin(server: &Serving) -> String {
+    let started = server.execute("?async=true", json!({ "loop": "test" })).json();
+    started["agent_run_id"].as_str().unwrap_or_else(|| panic!("{started:#}")).to_owned()
+}
+
+fn metric(server: &Serving, name: &str) -> Option<String> {
+    let text = String::from_utf8(server.get("/metrics").body).unwrap();
+    text.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
+}
+
+fn waiting(server: &Serving) -> Option<String> {
+    metric(server, "loopctl_model_requests_waiting{model=\"main\"}")
+}
+
+#[test]
+fn requests_over_the_connections_of_a_model_wait_in_their_order_and_are_let_in_when_there_are_more() {
+    let gate = Gate::default();
+    let model = holding(&gate);
+    let place = place(&model, json!({ "max_connections": 2 }));
+    let server = Serving::start(&place, &[]);
+    let first = [begin(&server), begin(&server)];
+    model.wait_for(2);
+    let later: Vec<String> = (0..3)
+        .map(|number| {
+            let id = begin(&server);
+            until(|| waiting(&server) == Some((number + 1).to_string()));
+            id
+        })
+        .collect();
+    let status = |id: &String| server.get(&format!("/agents/{id}/status")).json();
+    until(|| status(&later[0])["model_wait"]["attempts"] == 0);
+    let shown = status(&later[0])["model_wait"].clone();
+    assert_eq!((&shown["model"], &shown["kind"]), (&json!("main"), &json!("no connection is free")), "{shown:#}");
+    assert_eq!(status(&first[0])["model_wait"], Value::Null, "its request is sent");
+    assert!(metric(&server, "loopctl_model_requests_oldest_seconds{model=\"main\"}").is_some());
+    // One that waits can be cancelled, and leaves its place.
+    assert_eq!(server.send("DELETE", &format!("/agents/{}", later[1]), &[], b"").status, 202);
+    assert_eq!(server.settled(&later[1])["status"], "cancelled");
+    until(|| waiting(&server) == Some("2".to_owned()));
+    assert_eq!(model.requests().len(), 2);
+    declare(&place, &model, json!({ "max_connections": 3 }));
+    hangup(&server);
+    model.wait_for(3);
+    until(|| waiting(&server) == Some("1".to_owned()));
+    assert_eq!((&status(&later[0])["model_wait"], model.requests().len()), (&Value::Null, 3), "the first one is next");
+    gate.open();
+    for id in first.iter().chain([&later[0], &later[2]]) {
+        let ended = server.settled(id);
+        assert_eq!((&ended["status"], &ended["iterations"]), (&json!("completed"), &json!(1)), "{ended:#}");
+    }
+    assert_eq!((waiting(&server), model.requests().len()), (None, 4));
+    assert_eq!(metric(&server, "loopctl_model_retries_total"), None);
+}
+
+#[test]
+fn more_runs_at_once_than_there_are_descriptors_wait_for_each_other_and_none_fails() {
+    const RUNS: usize = 300;
+    let gate = Gate::default();
+    let model = holding(&gate);
+    let place = place(&model, json!({}));
+    let server = Serving::start_limited(&place, "-n 256", &["--max-concurrent-runs", "300"]);
+    let runs: Vec<String> = (0..RUNS).map(|_| begin(&server)).collect();
+    // Half of the descriptors, less a reserve.
+    until(|| waiting(&server) == Some((RUNS - 64).to_string()));
+    assert_eq!(model.requests().len(), 64);
+    let open: usize = metric(&server, "process_open_fds").unwrap().parse().unwrap();
+    assert!(open < 128, "{open}");
+    gate.open();
+    for id in &runs {
+        assert_eq!(server.settled(id)["status"], "completed");
+    }
+    assert_eq!((metric(&server, "loopctl_model_retries_total"), model.requests().len()), (None, RUNS));
+}
