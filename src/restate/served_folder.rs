@@ -58,6 +58,12 @@ impl ServedFolder {
                     offered.program.name
                 ));
             }
+            if offered.program.project.models.values().any(|model| model.rate.is_some()) {
+                return Err(format!(
+                    "`{}`: the `rate` of a model of its project is held by a store, and the runs of a Restate server are not in one",
+                    offered.program.name
+                ));
+            }
             if let Some(why) = unkept_approval(&offered.program, 0) {
                 return Err(format!("`{}`: {why}", offered.program.name));
             }

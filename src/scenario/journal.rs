@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::engine::blob::Blob;
-use crate::journal::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
+use crate::journal::ledger::{LedgerAccount, RateShare, Reservation, Reserving, Settlement};
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
@@ -376,6 +376,10 @@ impl Journal for StoppableJournal {
 
     fn settle(&self, settlement: Settlement) -> Ticket<bool> {
         self.alive(|store| store.settle(settlement))
+    }
+
+    fn pace(&self, share: RateShare) -> Ticket<i64> {
+        self.alive(|store| store.pace(share))
     }
 
     fn ledger(&self, now_ms: i64, part: Option<String>) -> Ticket<Vec<LedgerAccount>> {

@@ -53,11 +53,15 @@ impl LiveFolder {
             builder.answer_hints(Arc::clone(&parts.hints)).gates(Arc::clone(&parts.gates)).build()
         };
         let mut engines = HashMap::new();
-        let roots = folder.loops.values().map(|offered| (&offered.root, &offered.program.project));
-        for (root, project) in std::iter::once((&folder.root, &folder.project)).chain(roots) {
+        for (root, project) in projects(&folder) {
             engines.entry(root.clone()).or_insert_with(|| engine(root, project));
         }
         Self { folder: Arc::new(folder), authorizer, engines }
+    }
+
+    /// Requests to models wait by what the projects of this folder say, also after another one was looked at.
+    pub fn read_gates(&self, gates: &ModelGates) {
+        projects(&self.folder).for_each(|(root, project)| gates.read(project, root));
     }
 
     /// The folders of its projects.
@@ -69,6 +73,12 @@ impl LiveFolder {
     pub fn engine(&self, root: &Path) -> Option<&Engine> {
         self.engines.get(root).or_else(|| self.engines.get(&self.folder.root))
     }
+}
+
+/// The projects of a folder, with their own folders.
+fn projects(folder: &Folder) -> impl Iterator<Item = (&PathBuf, &Arc<Project>)> {
+    let of_loops = folder.loops.values().map(|offered| (&offered.root, &offered.program.project));
+    std::iter::once((&folder.root, &folder.project)).chain(of_loops)
 }
 
 /// The folder that is served now, and why it was not replaced when it was read last.

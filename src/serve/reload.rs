@@ -56,6 +56,7 @@ pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), S
             Ok(())
         }
         Err(why) => {
+            app.served().read_gates(&app.engine_parts.gates);
             app.runs.current.refuse(ReloadFault { since_ms: clock::wall_ms(), why: why.to_string() });
             tracing::error!("the folder was read again, and is served as it was: {why}");
             Err(why)

@@ -12,6 +12,7 @@ mod lines;
 mod list_append;
 mod migrations;
 mod pgbouncer;
+mod rates;
 mod rolling;
 mod spending;
 mod store_admin;

@@ -87,6 +87,7 @@ mod provider_replies;
 mod provider_requests;
 mod provider_usage;
 mod providers;
+mod rates;
 mod recorded_document;
 mod redaction;
 mod refused_replies;

@@ -100,3 +100,75 @@ fn more_runs_at_once_than_there_are_descriptors_wait_for_each_other_and_none_fai
     }
     assert_eq!((metric(&server, "loopctl_model_retries_total"), model.requests().len()), (None, RUNS));
 }
+
+#[test]
+fn requests_over_the_rate_of_a_model_wait_and_are_sent_when_it_is_raised() {
+    let gate = Gate::default();
+    gate.open();
+    let model = holding(&gate);
+    let place = place(&model, json!({ "rate": { "requests_per_minute": 1 } }));
+    let server = Serving::start(&place, &[]);
+    assert_eq!(server.settled(&begin(&server))["status"], "completed");
+    let later = [begin(&server), begin(&server)];
+    let status = |id: &String| server.get(&format!("/agents/{id}/status")).json();
+    until(|| status(&later[1])["model_wait"]["attempts"] == 0);
+    let shown = status(&later[0])["model_wait"].clone();
+    assert_eq!((&shown["model"], &shown["kind"]), (&json!("main"), &json!("its rate is used up")), "{shown:#}");
+    assert_eq!((waiting(&server), model.requests().len()), (Some("2".to_owned()), 1));
+    // One that has less time than the wait says so, and ends by its own time.
+    let body = json!({ "loop": "test", "timeout_ms": 500 });
+    let short = server.execute("?async=true", body).json()["agent_run_id"].as_str().unwrap().to_owned();
+    assert_eq!(server.settled(&short)["result"]["termination"], "timeout");
+    declare(&place, &model, json!({ "rate": { "requests_per_minute": 6_000 } }));
+    hangup(&server);
+    for id in &later {
+        assert_eq!(server.settled(id)["status"], "completed");
+    }
+    assert_eq!((metric(&server, "loopctl_model_retries_total"), model.requests().len()), (None, 3));
+}
+
+#[test]
+fn a_server_that_has_too_many_requests_holds_other_runs_back_and_costs_no_attempt() {
+    let done = Answer::openai(&complete(json!("done")).to_string());
+    let model = Server::with(move |number, _| match number {
+        0 => Answer::json("{}").status(429).header("retry-after", "4"),
+        _ => done.clone(),
+    });
+    let place = place(&model, json!({}));
+    let properties =
+        json!({ "mode": "react", "objective": "Say it.", "tools": [], "model": "main", "retry": { "attempts": 1 } });
+    place.json("test.json", &json!({ "type": "loop", "name": "test", "properties": properties }));
+    let server = Serving::start(&place, &[]);
+    let first = begin(&server);
+    let status = |id: &String| server.get(&format!("/agents/{id}/status")).json();
+    until(|| status(&first)["model_wait"]["attempts"] == 1);
+    let second = begin(&server);
+    until(|| status(&second)["model_wait"]["attempts"] == 0);
+    let shown = status(&second)["model_wait"].clone();
+    assert_eq!((&shown["kind"], model.requests().len()), (&json!("its server asked for a wait"), 1), "{shown:#}");
+    for id in [&first, &second] {
+        let ended = server.settled(id);
+        assert_eq!((&ended["status"], &ended["iterations"]), (&json!("completed"), &json!(1)), "{ended:#}");
+    }
+    assert_eq!(model.requests().len(), 3);
+}
+
+#[test]
+fn a_rate_of_nothing_and_no_connections_are_refused_before_a_run() {
+    let gate = Gate::default();
+    let model = holding(&gate);
+    for (written, at) in [
+        (json!({ "max_connections": 0 }), "max_connections"),
+        (json!({ "rate": { "requests_per_minute": 0 } }), "requests_per_minute"),
+        (json!({ "rate": { "requests_per_minute": -1 } }), "requests_per_minute"),
+        (json!({ "rate": { "tokens_per_minute": 0.5 } }), "tokens_per_minute"),
+        (json!({ "rate": {} }), "L250"),
+        (json!({ "rate": { "tokens_per_minute": 4_096 } }), "L250"),
+        (json!({ "rate": { "per_minute": 5 } }), "per_minute"),
+    ] {
+        let place = place(&model, written.clone());
+        let checked = place.call(&["check", "test.json"]);
+        assert!(checked.code == 1 && checked.stderr.contains(at), "{written}: {} {}", checked.stdout, checked.stderr);
+    }
+    assert!(model.requests().is_empty());
+}

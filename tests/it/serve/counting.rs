@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loopctl::engine::blob::Blob;
 use loopctl::engine::outcome::Status;
-use loopctl::journal::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
+use loopctl::journal::ledger::{LedgerAccount, RateShare, Reservation, Reserving, Settlement};
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, Created, EventPut,
@@ -344,6 +344,11 @@ impl Journal for Counting {
     fn settle(&self, settlement: Settlement) -> Ticket<bool> {
         self.note("settle");
         self.inner.settle(settlement)
+    }
+
+    fn pace(&self, share: RateShare) -> Ticket<i64> {
+        self.note("pace");
+        self.inner.pace(share)
     }
 
     fn ledger(&self, now_ms: i64, part: Option<String>) -> Ticket<Vec<LedgerAccount>> {

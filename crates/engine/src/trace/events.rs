@@ -42,8 +42,8 @@ pub enum Last<'a> {
         /// What there is, in a sentence.
         message: String,
     },
-    /// Over HTTP only: a model failed and is asked again. It is no part of the run's record, and has no id; it is over with the next
-    /// event that has one.
+    /// Over HTTP only: a model failed and is asked again, or, with 0 `attempts`, a request to it waits for its turn. It is no part of the
+    /// run's record, and has no id; it is over with the next event that has one.
     ModelAway {
         /// The run below that asks it, when it is not this one.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -19,6 +19,7 @@ pub mod form;
 pub mod loop_document;
 pub mod mcp;
 pub mod mcp_offer;
+pub mod model_rate;
 mod named_step;
 pub mod notify;
 pub mod openapi;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::document_file::DocumentFile;
 use super::event_keeping::EventKeeping;
 use super::mcp::McpServer;
+use super::model_rate::ModelRate;
 use super::notify::NotifyTarget;
 use super::secret_source::{ModelAuth, SecretSource};
 use super::serving::Serving;
@@ -110,6 +111,9 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_connections: Option<u32>,
+    /// How much it may be asked in a minute, by all processes of the store together. Requests over it wait for their turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<ModelRate>,
     /// Whether replies in the dialect `json` are constrained to the schemas of the loop's tools.
     #[serde(default)]
     pub constrain: Constrain,

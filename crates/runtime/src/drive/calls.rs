@@ -124,12 +124,15 @@ impl<'a> Driver<'a> {
                 None => {
                     let (world, turn, stop) = (Arc::clone(self.world), Arc::clone(&turn), self.watch.stop.clone());
                     let attempt = Attempt::of(call);
+                    let own = self.program.tool(&call.name).map(|tool| Duration::from_millis(tool.timeout_ms));
+                    let time = own.into_iter().chain([self.time_left()]).min().unwrap_or_default();
                     Box::pin(async move {
                         if !attempt.timer.due(&world.deaths, &turn.header.run_id, stop.as_ref()).await {
                             return Ok(PerformedCall::Stopped);
                         }
                         let wait = PendingModelCall::of(&world.deaths, &turn.header.run_id)
                             .shown(world.model_waits.of_call(&turn.header.run_id, attempt.id))
+                            .within(time)
                             .limited(SpendingGuard::of_call(&world.journal, &turn.program, &turn.header, turn.fence));
                         tokio::select! {
                             biased;

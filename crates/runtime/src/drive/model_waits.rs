@@ -126,10 +126,11 @@ impl<'w> RunModelWait<'w> {
         let now_ms = clock::wall_ms();
         let shared = &self.all.0;
         let mut waits = shared.waits();
-        if !waits.all.contains_key(&self.asked_by) {
+        let known = waits.all.get(&self.asked_by);
+        if known.is_none_or(|wait| wait.attempts == 0) {
+            let since_ms = known.map_or(now_ms, |wait| wait.since_ms);
             let (run_id, model, kind) = (self.run_id.clone(), model.to_owned(), kind.to_owned());
-            let wait =
-                ModelWait { run_id, model, attempts: 0, since_ms: now_ms, kind, reason: None, again_at_ms: now_ms };
+            let wait = ModelWait { run_id, model, attempts: 0, since_ms, kind, reason: None, again_at_ms: now_ms };
             waits.all.insert(self.asked_by.clone(), wait);
             waits.note(&self.asked_by);
             shared.write(waits);

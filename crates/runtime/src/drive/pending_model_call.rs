@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -17,7 +17,7 @@ use super::model_waits::{FailedRequest, RunModelWait, ShownLine};
 use super::spending::{CallToReserve, HeldReservations, NoRoom, SpendingGuard};
 use super::stop::Stop;
 use super::tool::Spent;
-use crate::journal::Journal;
+use crate::journal::{Journal, StoreError};
 use loopctl_engine::budget;
 use loopctl_engine::event::{AskedAttempt, FailedAttempt};
 
@@ -40,8 +40,12 @@ pub struct PendingModelCall<'a> {
     attempts: Mutex<Vec<AskedAttempt>>,
     /// When the first of them began, in milliseconds since 1970.
     began_ms: i64,
-    /// The store, and the run that asks; none where nobody looks.
-    asking: Option<(&'a Deaths, &'a str)>,
+    /// The store, and the run that asks.
+    asking: (&'a Deaths, &'a str),
+    /// When the time of the run, or of the call, is over.
+    until: Option<Instant>,
+    /// Why the store did not answer for the rate of the model.
+    fault: Mutex<Option<StoreError>>,
     /// Where the status of the run finds that a model of one of its calls is asked again.
     shown: Option<RunModelWait<'a>>,
     /// Holds the run to the spending limits of its project; none without any.
@@ -59,7 +63,7 @@ impl std::fmt::Debug for PendingModelCall<'_> {
 impl<'a> PendingModelCall<'a> {
     /// That of this run.
     pub(super) fn of(deaths: &'a Deaths, run_id: &'a str) -> Self {
-        let (is_resting, asking) = (watch::Sender::new(false), Some((deaths, run_id)));
+        let (is_resting, asking) = (watch::Sender::new(false), (deaths, run_id));
         Self {
             is_resting,
             spent: Mutex::default(),
@@ -67,6 +71,8 @@ impl<'a> PendingModelCall<'a> {
             attempts: Mutex::default(),
             began_ms: clock::wall_ms(),
             asking,
+            until: None,
+            fault: Mutex::default(),
             shown: None,
             spending: None,
             room_at_ms: Mutex::default(),
@@ -76,6 +82,11 @@ impl<'a> PendingModelCall<'a> {
     /// The same of a call, whose wait the status of its run shows.
     pub(super) fn shown(self, shown: RunModelWait<'a>) -> Self {
         Self { shown: Some(shown), ..self }
+    }
+
+    /// The same with this time for it.
+    pub(super) fn within(self, time: Duration) -> Self {
+        Self { until: clock::instant().checked_add(time), ..self }
     }
 
     /// The same of a run that is held to spending limits.
@@ -121,12 +132,13 @@ impl<'a> PendingModelCall<'a> {
         *self.room_at_ms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the store answered for the spending limits.
+    /// Whether the store answered for the spending limits, and for the rate of the model.
     ///
     /// # Errors
     /// The fault of the store: the run is left then.
     pub(super) fn sound(&self) -> Result<(), Fault> {
-        match self.spending.as_ref().and_then(SpendingGuard::take_fault) {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match fault.or_else(|| self.spending.as_ref().and_then(SpendingGuard::take_fault)) {
             Some(fault) => Err(Fault::Cut(fault)),
             None => Ok(()),
         }
@@ -206,9 +218,33 @@ impl<'a> PendingModelCall<'a> {
 
     /// A request waits for its turn: if the process dies now, the run is not what it died of.
     pub(super) async fn only_waits(wait: Option<&Self>) {
-        if let Some((deaths, run_id)) = wait.and_then(|wait| wait.asking) {
+        if let Some((deaths, run_id)) = wait.map(|wait| wait.asking) {
             deaths.only_waits(run_id).await;
         }
+    }
+
+    /// The store of the run.
+    pub(super) fn journal(&self) -> &'a Arc<dyn Journal> {
+        &self.asking.0.journal
+    }
+
+    /// The store does not answer for the rate of a model: the run is left.
+    pub(super) fn store_failed(&self, fault: StoreError) -> NoRoom {
+        let message = format!("the rate of the model can't be looked up: {fault}");
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+        NoRoom { message, limit: None }
+    }
+
+    /// A request waits for so long. Where the run, or the call, has no time for that, the log and the status say so until the answer is
+    /// dropped.
+    pub(super) fn has_no_time_for(&self, time: Duration, model: &str) -> Option<ShownLine<'_>> {
+        let left = self.until?.saturating_duration_since(clock::instant());
+        if time <= left {
+            return None;
+        }
+        let (run_id, wait_ms) = (self.asking.1, u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        tracing::warn!(run_id, model, wait_ms, "a request waits for its turn for longer than its run or call has time");
+        self.in_line(model, "its rate is used up for longer than the run or call has time")
     }
 
     /// A request waits for its turn: the status of the run shows it until the answer is dropped.
@@ -219,7 +255,7 @@ impl<'a> PendingModelCall<'a> {
     /// Makes an attempt. Once its request is built and the answer has not come at once, the run only waits: if the process
     /// dies now, the run is not what it died of.
     pub(super) async fn attempt<T>(wait: Option<&Self>, mut attempt: Pin<&mut impl Future<Output = T>>) -> T {
-        let Some((deaths, run_id)) = wait.and_then(|wait| wait.asking) else { return attempt.await };
+        let Some((deaths, run_id)) = wait.map(|wait| wait.asking) else { return attempt.await };
         let first = poll_fn(|context| Poll::Ready(attempt.as_mut().poll(context))).await;
         if let Poll::Ready(answer) = first {
             return answer;

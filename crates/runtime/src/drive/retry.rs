@@ -15,6 +15,8 @@ use loopctl_lang::program::Tool;
 pub const FOR_MS: u64 = 120_000;
 /// The most attempts of one call to one model when time alone bounds them: each is kept in the journal.
 const MOST_ATTEMPTS: u32 = 10_000;
+/// A wait that a server asks for and that is shorter costs an attempt: it would be asked for again and again.
+const LEAST_HELD: Duration = Duration::from_millis(100);
 
 /// The rule where something else can be done than to wait: another model is asked, or the model of the run reads that its
 /// `llm` action failed. A few attempts, unless the rule says otherwise.
@@ -41,6 +43,15 @@ impl Failures {
         let left_ms = for_ms.map_or(u64::MAX, |for_ms| for_ms.saturating_sub(clock::elapsed_ms(first_at)));
         let more = left_ms > 0 && self.count < retry.attempts.unwrap_or(MOST_ATTEMPTS);
         more.then(|| delay(&Backoff::from(retry), self.count, asked).min(Duration::from_millis(left_ms)))
+    }
+
+    /// The wait before the next attempt after the server had too many requests and asked for this wait. It costs no attempt while the time
+    /// of the retries lasts; none when that is over before.
+    pub fn held_delay(&mut self, retry: &Retry, asked: Duration) -> Option<Duration> {
+        let first_at = *self.first_at.get_or_insert_with(clock::instant);
+        let time = Duration::from_millis(retry.for_ms.unwrap_or(FOR_MS));
+        let left = time.saturating_sub(clock::elapsed(first_at));
+        (asked >= LEAST_HELD && asked <= left).then_some(asked)
     }
 }
 

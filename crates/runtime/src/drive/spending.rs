@@ -57,6 +57,13 @@ pub(super) struct CallToReserve<'a> {
     pub max_tokens: u32,
 }
 
+impl CallToReserve<'_> {
+    /// The most tokens that it uses.
+    pub(super) fn most_tokens(&self) -> u64 {
+        self.input.saturating_add(u64::from(self.max_tokens))
+    }
+}
+
 /// What is reserved for a call. Dropping it gives it back, unless its request was sent: then nobody knows what it used, and the most
 /// counts that it may have used.
 #[derive(Default)]

@@ -218,7 +218,7 @@ impl<'a> Driver<'a> {
                 StepAction::Call(step) if let Some(run) = self.begin_named(&step.tool, open, left) => {
                     performed.push(run);
                 }
-                StepAction::Call(_) => {
+                StepAction::Call(called) => {
                     let call = StepCall {
                         program: Arc::clone(self.program),
                         header: Arc::clone(&self.state.header),
@@ -234,6 +234,7 @@ impl<'a> Driver<'a> {
                     };
                     let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
                     let (timer, fence) = (AttemptTimer::after(&open.attempts), self.lease.fence);
+                    let time = Duration::from_millis(called.tool.timeout_ms).min(self.time_left());
                     performed.push(Box::pin(async move {
                         let run_id = call.header.run_id.as_str();
                         if !timer.due(&world.deaths, run_id, stop.as_ref()).await {
@@ -241,7 +242,8 @@ impl<'a> Driver<'a> {
                         }
                         let shown = world.model_waits.of_call(run_id, &call.at);
                         let spending = SpendingGuard::of_call(&world.journal, &call.program, &call.header, fence);
-                        let wait = PendingModelCall::of(&world.deaths, run_id).shown(shown).limited(spending);
+                        let wait =
+                            PendingModelCall::of(&world.deaths, run_id).shown(shown).limited(spending).within(time);
                         tokio::select! {
                             biased;
                             made = make(&world, &call, timer.failed, &wait) => wait.sound().map(|()| Some(made)),

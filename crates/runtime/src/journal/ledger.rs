@@ -161,6 +161,24 @@ impl Settlement {
     }
 }
 
+/// What a request to a model takes of the rate of that model, as the time in which the rate gives as much. The store keeps from when on
+/// the rate has room again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RateShare {
+    /// The account: that of a model.
+    pub account: String,
+    /// Now, in microseconds since 1970. A store that several machines share goes by its own clock.
+    pub now_us: i64,
+    /// The time in which the rate gives the request, in microseconds; below 0 it is given back.
+    pub requests_us: i64,
+    /// The same of the rate of tokens.
+    pub tokens_us: i64,
+    /// For how long from now on there is no room, whatever was taken.
+    pub hold_us: i64,
+    /// What is further ahead of now is of a clock that was wrong.
+    pub far_us: i64,
+}
+
 /// An account as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerAccount {

@@ -23,7 +23,7 @@ use self::schedules::KnownSchedules;
 use self::stored_run::{is_wanted, listed, waiting_called};
 use super::answer_token::{AnswerToken, AnswerTokens};
 use super::lease_clock::Clock;
-use super::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
+use super::ledger::{LedgerAccount, RateShare, Reservation, Reserving, Settlement};
 use super::log::Log;
 use super::store_name::StoreKind;
 use super::{
@@ -582,6 +582,14 @@ impl Journal for MemoryJournal {
         }
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         Ticket::ready(Ok(ledger.settle(&settlement)))
+    }
+
+    fn pace(&self, share: RateShare) -> Ticket<i64> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        Ticket::ready(Ok(ledger.pace(share)))
     }
 
     fn ledger(&self, now_ms: i64, part: Option<String>) -> Ticket<Vec<LedgerAccount>> {

@@ -63,7 +63,7 @@ pub use run_filter::{ListedStatus, RunFilter};
 pub use schedules::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, UnderWay};
 pub use store_name::{file, open, open_held, outlives_process, shown};
 
-use self::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
+use self::ledger::{LedgerAccount, RateShare, Reservation, Reserving, Settlement};
 use self::store_name::StoreKind;
 use loopctl_engine::blob::Blob;
 use loopctl_engine::outcome::{Status, Termination};
@@ -298,6 +298,13 @@ pub trait Journal: Send + Sync {
         Ticket::ready(Err(StoreError::Other(NO_LEDGER.to_owned())))
     }
 
+    /// Takes a share of the rate of a model, in the order in which shares are asked for. Returns in how many microseconds there is room
+    /// for it: at most 0 for at once.
+    fn pace(&self, share: RateShare) -> Ticket<i64> {
+        drop(share);
+        Ticket::ready(Err(StoreError::Other(NO_RATES.to_owned())))
+    }
+
     /// The accounts of spending limits, that with the largest share first, at most [`ledger::MOST_LEDGER_ACCOUNTS`]. `part`: only
     /// those whose names contain this text.
     fn ledger(&self, _now_ms: i64, _part: Option<String>) -> Ticket<Vec<LedgerAccount>> {
@@ -308,6 +315,10 @@ pub trait Journal: Send + Sync {
 /// Why a store refuses a reservation.
 const NO_LEDGER: &str = "the `limits` of the project are held by a store with a ledger, and this one has none: take the limits out of \
                          the project file, or keep its runs in SQLite or PostgreSQL";
+
+/// Why a store refuses a share of a rate.
+const NO_RATES: &str = "the `rate` of a model is held by a store with a ledger, and this one has none: take it out of the project file, or \
+                        keep its runs in SQLite or PostgreSQL";
 
 /// A run to be created.
 #[derive(Debug, Clone)]

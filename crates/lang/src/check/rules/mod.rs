@@ -49,6 +49,7 @@ mod idle_on_cancel;
 mod idle_on_failure;
 mod idle_on_uncertain;
 mod idle_operand;
+mod idle_rate;
 mod idle_spending_limit;
 mod item_key;
 mod key_in_the_clear;
@@ -231,5 +232,6 @@ pub const RULES: &[Rule] = &[
     limit_without_price::RULE,
     equal_limits::RULE,
     unknown_limit::RULE,
+    idle_rate::RULE,
     uncancelled_items::RULE,
 ];

@@ -176,6 +176,12 @@ impl AttemptFailure {
         }
     }
 
+    /// How long the server wants no request: it has had too many, and says until when. A longer time is waited for by nobody who has
+    /// another model.
+    pub(super) fn held_for(&self) -> Option<Duration> {
+        self.after.filter(|after| self.status == Some(429) && self.transient && *after <= retry::LONGEST_ASKED)
+    }
+
     /// Whether the model replied, and said nothing.
     pub(super) fn is_empty_reply(&self) -> bool {
         self.reply.as_ref().is_some_and(|reply| reply.finish == Finish::Stop)

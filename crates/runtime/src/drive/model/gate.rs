@@ -1,23 +1,30 @@
-//! The gate before a model: no more requests at once than `max_connections`, and than the process has descriptors for. Who comes first
-//! is let in first. A request that waits here is none yet: it costs no attempt, and no usage counts it.
+//! The gate before a model: no more requests at once than `max_connections`, and than the process has descriptors for; no more in a minute
+//! than its `rate` allows; and none while its server asked for a wait. Who comes first is let in first. A request that waits here is
+//! none yet: it costs no attempt, and no usage counts it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
+use super::rate_turn::{LastShare, RateTurn};
 use crate::drive::pending_model_call::PendingModelCall;
+use crate::drive::spending::NoRoom;
 use crate::drive::{clock, descriptors};
+use loopctl_engine::event::Tokens;
 use loopctl_lang::language::Project;
+use loopctl_lang::language::model_rate::ModelRate;
 
 /// A wait that is shorter is not shown: the row of its run would be written twice for nothing.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
-/// For what a request waits, as the status of its run says it.
-const NO_CONNECTION: &str = "no connection is free";
+/// The wait between two requests that waited because their server asked for it, and for how long there is one: together they would be too
+/// many again.
+const SPACING: Duration = Duration::from_millis(10);
+const SPACED_FOR: Duration = Duration::from_secs(10);
 
 /// The requests to servers of models that this process may have open at once.
 fn own_requests() -> &'static Semaphore {
@@ -49,10 +56,12 @@ impl std::fmt::Debug for ModelGates {
 
 impl ModelGates {
     /// The gates are those of this project from now on.
-    pub(in crate::drive) fn read(&self, project: &Project, root: &Path) {
+    pub fn read(&self, project: &Project, root: &Path) {
         for (name, model) in &project.models {
             let max_connections = model.max_connections.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
-            self.of(root, name).state.send_modify(|state| state.max_connections = max_connections);
+            self.of(root, name).state.send_modify(|state| {
+                (state.max_connections, state.rate) = (max_connections, model.rate);
+            });
         }
     }
 
@@ -85,6 +94,11 @@ pub(in crate::drive) struct ModelGate {
 #[derive(Debug, Default)]
 struct GateState {
     max_connections: Option<usize>,
+    rate: Option<ModelRate>,
+    /// What the last request took of it.
+    last: Option<LastShare>,
+    /// Until when its server wants no request.
+    held_until: Option<Instant>,
     /// The requests that are open.
     open: usize,
     /// Since when those that wait do, in milliseconds since 1970, in the order in which they came.
@@ -97,12 +111,76 @@ impl GateState {
     fn has_room(&self) -> bool {
         self.max_connections.is_none_or(|most| self.open < most)
     }
+
+    /// How long its server wants no request from now on.
+    fn held_for(&self) -> Option<Duration> {
+        let left = self.held_until?.saturating_duration_since(clock::instant());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Whether its server wanted none until a moment ago.
+    fn is_spaced(&self) -> bool {
+        self.held_until.is_some_and(|until| clock::elapsed(until) < SPACED_FOR)
+    }
+
+    /// For what requests wait, as the status of their runs says it.
+    fn reason(&self) -> &'static str {
+        match (self.held_for(), self.has_room(), self.rate) {
+            (Some(_), ..) => "its server asked for a wait",
+            (None, true, Some(_)) => "its rate is used up",
+            (None, ..) => "no connection is free",
+        }
+    }
 }
 
 /// A request that may be sent; dropping this makes room for the next one.
 pub(in crate::drive) struct GatePass {
     gate: Arc<ModelGate>,
     _descriptor: Option<SemaphorePermit<'static>>,
+    /// What it took of the rate of the model.
+    rate: Option<Box<RateTurn>>,
+}
+
+impl GatePass {
+    /// The request is sent.
+    pub fn sent(&mut self) {
+        if let Some(rate) = &mut self.rate {
+            rate.sent();
+        }
+    }
+
+    /// Whether what the request used counts for a rate.
+    pub fn counts_tokens(&self) -> bool {
+        self.rate.is_some()
+    }
+
+    /// What the request used is known.
+    pub fn settle(mut self, used: Tokens) {
+        if let Some(rate) = self.rate.take() {
+            rate.settle(used.input.saturating_add(used.output));
+        }
+    }
+}
+
+/// A request that is to be sent.
+#[derive(Clone, Copy)]
+pub(in crate::drive) struct GateRequest<'a> {
+    /// The name of the model, and its provider's own id.
+    pub model: &'a str,
+    pub id: &'a str,
+    /// Whether it takes a descriptor of this process.
+    pub is_sent: bool,
+    /// The most tokens that it may use.
+    pub tokens: u64,
+    /// The call of the run: what interrupts it ends the wait.
+    pub wait: Option<&'a PendingModelCall<'a>>,
+}
+
+impl GateRequest<'_> {
+    /// The account of the rate of its model.
+    fn account(&self) -> String {
+        format!("rate {} {}", self.model, self.id)
+    }
 }
 
 impl Drop for GatePass {
@@ -143,61 +221,136 @@ impl Drop for WaitingNumber<'_> {
 }
 
 impl ModelGate {
-    /// Waits for the turn of a request; `is_sent`: it takes a descriptor of this process. What interrupts the call of the run ends the
-    /// wait, and a wait of some seconds is shown by the status of the run.
-    pub async fn enter(self: &Arc<Self>, is_sent: bool, wait: Option<&PendingModelCall<'_>>, model: &str) -> GatePass {
-        match self.enter_at_once(is_sent) {
-            Some(pass) => pass,
-            None => Box::pin(self.enter_in_turn(is_sent, wait, model)).await,
+    /// Waits for the turn of a request. A wait of some seconds is shown by the status of its run.
+    ///
+    /// # Errors
+    /// When the store does not answer for the rate of the model.
+    pub async fn enter(self: &Arc<Self>, request: GateRequest<'_>) -> Result<GatePass, NoRoom> {
+        match self.enter_at_once(request.is_sent) {
+            Some(pass) => Ok(pass),
+            None => Box::pin(self.enter_in_turn(request)).await,
         }
     }
 
     fn enter_at_once(self: &Arc<Self>, is_sent: bool) -> Option<GatePass> {
         let descriptor = if is_sent { Some(own_requests().try_acquire().ok()?) } else { None };
-        let mut has_room = false;
+        let mut may_enter = false;
         self.state.send_if_modified(|state| {
-            has_room = state.waiting.is_empty() && state.has_room();
-            state.open = state.open.saturating_add(usize::from(has_room));
+            let is_bound = state.rate.is_some() || state.held_for().is_some() || !state.has_room();
+            may_enter = state.waiting.is_empty() && !is_bound;
+            state.open = state.open.saturating_add(usize::from(may_enter));
             false
         });
-        has_room.then(|| GatePass { gate: Arc::clone(self), _descriptor: descriptor })
+        may_enter.then(|| GatePass { gate: Arc::clone(self), _descriptor: descriptor, rate: None })
     }
 
-    async fn enter_in_turn(
-        self: &Arc<Self>,
-        is_sent: bool,
-        wait: Option<&PendingModelCall<'_>>,
-        model: &str,
-    ) -> GatePass {
+    async fn enter_in_turn(self: &Arc<Self>, request: GateRequest<'_>) -> Result<GatePass, NoRoom> {
         let _place = WaitingNumber::last(self);
-        PendingModelCall::only_waits(wait).await;
+        PendingModelCall::only_waits(request.wait).await;
         let shown = async {
             clock::sleep(SHOWN_AFTER).await;
-            let _shown = wait.map(|wait| wait.in_line(model, NO_CONNECTION));
+            let reason = self.state.borrow().reason();
+            let _shown = request.wait.map(|wait| wait.in_line(request.model, reason));
             std::future::pending().await
         };
         let turn = async {
             tokio::select! {
                 biased;
-                pass = self.turn(is_sent) => pass,
+                pass = self.turn(request) => pass,
                 pass = shown => pass,
             }
         };
-        PendingModelCall::rest(wait, pin!(turn)).await
+        PendingModelCall::rest(request.wait, pin!(turn)).await
     }
 
     /// The turn of the request that is the first in the line.
-    async fn turn(self: &Arc<Self>, is_sent: bool) -> GatePass {
+    async fn turn(self: &Arc<Self>, request: GateRequest<'_>) -> Result<GatePass, NoRoom> {
         let _first = self.door.lock().await;
         let mut state = self.state.subscribe();
         // The sender is this gate's own: it is there.
         drop(state.wait_for(GateState::has_room).await);
         // Nobody closes it.
-        let descriptor = if is_sent { own_requests().acquire().await.ok() } else { None };
+        let descriptor = if request.is_sent { own_requests().acquire().await.ok() } else { None };
+        let rate = self.rate_turn(request, &mut state).await?;
+        end_of_hold(&mut state).await;
         self.state.send_if_modified(|state| {
             state.open = state.open.saturating_add(1);
+            state.last = rate.as_deref().map(RateTurn::last);
             false
         });
-        GatePass { gate: Arc::clone(self), _descriptor: descriptor }
+        Ok(GatePass { gate: Arc::clone(self), _descriptor: descriptor, rate })
+    }
+
+    /// Takes the turn of a request in the rate of its model, and waits for it.
+    async fn rate_turn(
+        &self,
+        request: GateRequest<'_>,
+        state: &mut watch::Receiver<GateState>,
+    ) -> Result<Option<Box<RateTurn>>, NoRoom> {
+        loop {
+            let rate = state.borrow_and_update().rate;
+            let Some((rate, wait)) = rate.zip(request.wait) else { return Ok(None) };
+            if let Some(last) = self.last_by_another(rate) {
+                last.judge_by(wait.journal(), rate);
+            }
+            let turn = RateTurn::take(wait.journal(), request.account(), rate, request.tokens).await;
+            let turn = Box::new(turn.map_err(|fault| wait.store_failed(fault))?);
+            if turn.wait.is_zero() {
+                return Ok(Some(turn));
+            }
+            let _late = wait.has_no_time_for(turn.wait, request.model);
+            let other_rate = async {
+                // The sender is this gate's own.
+                drop(state.wait_for(|state| state.rate != Some(rate)).await);
+            };
+            tokio::select! {
+                biased;
+                () = clock::sleep(turn.wait) => return Ok(Some(turn)),
+                // What it took by the rate before is given back.
+                () = other_rate => drop(turn),
+            }
+        }
+    }
+
+    /// What the last request took, if that was by another rate.
+    fn last_by_another(&self, rate: ModelRate) -> Option<LastShare> {
+        let mut last = None;
+        self.state.send_if_modified(|state| {
+            last = state.last.take_if(|last| !last.is_by(rate));
+            false
+        });
+        last
+    }
+
+    /// Its server wants no request for this time.
+    pub fn hold(&self, time: Duration, request: GateRequest<'_>) {
+        let mut rate = None;
+        self.state.send_modify(|state| {
+            state.held_until = state.held_until.max(clock::instant().checked_add(time));
+            rate = state.rate;
+        });
+        if let Some((_, wait)) = rate.zip(request.wait) {
+            RateTurn::hold(wait.journal(), request.account(), time);
+        }
+    }
+}
+
+/// Waits until the server takes requests again.
+async fn end_of_hold(state: &mut watch::Receiver<GateState>) {
+    loop {
+        let (held, is_spaced) = {
+            let state = state.borrow_and_update();
+            (state.held_for(), state.is_spaced())
+        };
+        let Some(held) = held else {
+            if is_spaced {
+                clock::sleep(SPACING).await;
+            }
+            return;
+        };
+        tokio::select! {
+            () = clock::sleep(held) => {}
+            changed = state.changed() => drop(changed),
+        }
     }
 }

@@ -23,6 +23,7 @@ mod models;
 mod openai;
 mod passed_over;
 mod protocol;
+mod rate_turn;
 mod reasoning;
 pub mod recording;
 mod refused_fields;
@@ -58,7 +59,7 @@ use crate::drive::spending::NoRoom;
 use attempt_usage::AttemptUsage;
 pub use attempt_usage::KnownRequest;
 use failure::{AttemptFailure, Peer, SentPart};
-use gate::ModelGate;
+use gate::{GatePass, GateRequest, ModelGate};
 use http::Endpoint;
 use loopctl_engine::conversation::{Conversation, Message, Role};
 use loopctl_engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply};
@@ -271,6 +272,29 @@ impl ModelClient {
             ModelBackend::Server(endpoint) => endpoint.credentials.readable(),
             ModelBackend::Embedded(..) | ModelBackend::Script(..) => Ok(()),
         }
+    }
+
+    /// A request to it, at its gate.
+    fn at_gate<'a>(&'a self, wait: Option<&'a PendingModelCall<'a>>, tokens: u64) -> GateRequest<'a> {
+        let is_sent = matches!(self.backend, ModelBackend::Server(_));
+        GateRequest { model: &self.facts.name, id: &self.form.id, is_sent, tokens, wait }
+    }
+
+    /// The wait before the next attempt after a failure; none when none is made. A server that asked for a wait is sent nothing by other
+    /// runs either.
+    fn delay_after(
+        &self,
+        failure: &AttemptFailure,
+        failures: &mut Failures,
+        retry: &Retry,
+        wait: Option<&PendingModelCall<'_>>,
+    ) -> Option<Duration> {
+        let held = failure.held_for();
+        if let Some((gate, time)) = self.gate.as_ref().zip(held) {
+            gate.hold(time, self.at_gate(wait, 0));
+        }
+        let held = held.and_then(|time| failures.held_delay(retry, time));
+        if failure.transient { held.or_else(|| failures.next_delay(retry, failure.after)) } else { None }
     }
 
     /// Takes note of what came of an attempt: a failure, or a reply. Returns whether nothing listens where its server should
@@ -591,7 +615,7 @@ pub async fn ask(
             if let Some(window) = failure.length.as_ref().and_then(|length| length.window) {
                 model.form.window.refused(window);
             }
-            let mut delay = if failure.transient { failures.next_delay(retry, failure.after) } else { None };
+            let mut delay = model.delay_after(&failure, &mut failures, retry, ask.wait);
             // A model that will not be back for longer than a wait lasts is not waited for while there is another one.
             delay = delay.filter(|_| !has_next || failure.after.is_none_or(|after| after <= retry::LONGEST_ASKED));
             let mut is_taken = !has_next && failure.reply.is_some();
@@ -640,14 +664,13 @@ async fn limited_attempt(
     if let Some(failure) = attempt_usage::over_the_window(model, ask) {
         return Ok(Err(failure));
     }
-    let _pass = match &model.gate {
-        Some(gate) => {
-            let is_sent = matches!(model.backend, ModelBackend::Server(_));
-            Some(gate.enter(is_sent, ask.wait, &model.facts.name).await)
-        }
+    let call = attempt_usage::to_reserve(model, ask);
+    let mut pass = match &model.gate {
+        Some(gate) => Some(gate.enter(model.at_gate(ask.wait, call.most_tokens())).await?),
         None => None,
     };
-    let mut reserved = PendingModelCall::reserve(ask.wait, attempt_usage::to_reserve(model, ask)).await?;
+    let mut reserved = PendingModelCall::reserve(ask.wait, call).await?;
+    pass.iter_mut().for_each(GatePass::sent);
     let may_be_paid = !matches!(model.backend, ModelBackend::Script(..));
     let mut patience = Patience::default();
     let attempted = loop {
@@ -669,11 +692,15 @@ async fn limited_attempt(
         reserved.sent(None, None);
         PendingModelCall::rest(ask.wait, Box::pin(patience.wait()).as_mut()).await;
     };
-    if !reserved.is_empty() {
+    let pass = pass.filter(GatePass::counts_tokens);
+    if !reserved.is_empty() || pass.is_some() {
         let used = match &attempted {
             Ok(reply) => attempt_usage::counted(model, ask, reply),
             Err(failure) => AttemptUsage::of_failure(model, ask, failure, place).tokens.unwrap_or_default(),
         };
+        if let Some(pass) = pass {
+            pass.settle(used);
+        }
         Box::pin(reserved.settle(used, model.facts.price)).await?;
     }
     Ok(attempted)

@@ -81,7 +81,7 @@ impl Driver<'_> {
         };
         let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
         // On the heap, because a run that waits for something else has the room for it, too.
-        let question = Box::new(question(self.world, self.program, &self.lease, state));
+        let question = Box::new(question(self.world, self.program, &self.lease, state).within(self.time_left()));
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),

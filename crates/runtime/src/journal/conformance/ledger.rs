@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::journal::ledger::{
-    AccountBalance, AccountTime, MOST_LEDGER_ACCOUNTS, MostSpent, Reservation, Reserving, RollingParts, Settlement,
-    SpentAmount,
+    AccountBalance, AccountTime, MOST_LEDGER_ACCOUNTS, MostSpent, RateShare, Reservation, Reserving, RollingParts,
+    Settlement, SpentAmount,
 };
 
 const DAY_MS: i64 = 86_400_000;
@@ -73,6 +73,44 @@ pub(super) fn what_is_reserved_and_what_was_spent_is_never_more_than_the_most(jo
     assert!(!settle(journal, settlement("b", 20, day(20_000))), "the warning was given");
     assert_eq!(held(journal, 20_000), (105, 0));
     assert!(reserve(journal, reservation("r", fence, "d", 1)).is_some());
+}
+
+/// Takes a share of a rate; returns in how many seconds there is room for it. A database goes by its own clock.
+fn pace(journal: &dyn Journal, account: &str, share: RateShare) -> i64 {
+    wait(journal.pace(RateShare { account: account.to_owned(), ..share })).unwrap() / 1_000_000
+}
+
+pub(super) fn shares_of_a_rate_are_taken_in_turns_and_given_back(journal: &dyn Journal) {
+    const SECOND_US: i64 = 1_000_000;
+    let account = String::new();
+    let none = RateShare {
+        account,
+        now_us: 1_700_000_000 * SECOND_US,
+        requests_us: 0,
+        tokens_us: 0,
+        hold_us: 0,
+        far_us: 100_000 * SECOND_US,
+    };
+    let of = |requests: i64, tokens: i64| RateShare {
+        requests_us: requests * SECOND_US,
+        tokens_us: tokens * SECOND_US,
+        ..none.clone()
+    };
+    let take = |share: RateShare| pace(journal, "rate one", share);
+    assert_eq!(take(of(1_000, 0)), 0, "the first has its turn at once");
+    let about = |seconds: i64| seconds - 60..=seconds;
+    assert!(about(1_000).contains(&take(of(1_000, 4_000))));
+    assert!(about(4_000).contains(&take(of(1_000, 500))), "what is used up longer counts");
+    assert!(about(4_500).contains(&take(of(0, 0))), "who takes nothing waits, too");
+    take(of(-1_000, -4_000));
+    assert!(about(2_000).contains(&take(of(1_000, 0))));
+    take(RateShare { hold_us: 9_000 * SECOND_US, ..none.clone() });
+    assert!(about(9_000).contains(&take(of(1_000, 0))));
+    assert_eq!(pace(journal, "rate two", of(1_000, 0)), 0, "another model has another rate");
+    take(of(80_000, 80_000));
+    assert_eq!(take(RateShare { far_us: 50_000 * SECOND_US, ..of(1_000, 0) }), 0, "that was a clock that was wrong");
+    assert!(about(1_000).contains(&take(of(1_000, 0))));
+    assert_eq!(wait(journal.ledger(0, None)).unwrap(), Vec::new(), "it is no account of a spending limit");
 }
 
 pub(super) fn money_is_held_as_tokens_are(journal: &dyn Journal) {

@@ -222,6 +222,7 @@ pub const CASES: &[(&str, Case)] = &[
         ledger::what_is_reserved_and_what_was_spent_is_never_more_than_the_most,
     ),
     ("money_is_held_as_tokens_are", ledger::money_is_held_as_tokens_are),
+    ("shares_of_a_rate_are_taken_in_turns_and_given_back", ledger::shares_of_a_rate_are_taken_in_turns_and_given_back),
     (
         "a_new_day_begins_with_nothing_spent_and_what_is_reserved_stays",
         ledger::a_new_day_begins_with_nothing_spent_and_what_is_reserved_stays,

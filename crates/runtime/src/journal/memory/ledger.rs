@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 
 use super::MemoryJournal;
 use crate::journal::ledger::{
-    AccountBalance, LedgerAccount, MOST_LEDGER_ACCOUNTS, MostSpent, Reservation, Reserving, RollingParts, Settlement,
-    SpentAmount,
+    AccountBalance, LedgerAccount, MOST_LEDGER_ACCOUNTS, MostSpent, RateShare, Reservation, Reserving, RollingParts,
+    Settlement, SpentAmount,
 };
 
 /// A warning that is further ahead is of a clock that was wrong.
@@ -14,7 +14,18 @@ const DAY_MS: i64 = 86_400_000;
 
 /// The accounts, by their names.
 #[derive(Debug, Default)]
-pub(super) struct KnownLedger(BTreeMap<String, KnownAccount>);
+pub(super) struct KnownLedger {
+    accounts: BTreeMap<String, KnownAccount>,
+    /// From when on the rates of models have room again.
+    rates: BTreeMap<String, RateTimes>,
+}
+
+/// From when on a rate has room for requests and for tokens, in microseconds since 1970.
+#[derive(Debug, Default)]
+struct RateTimes {
+    requests_us: i64,
+    tokens_us: i64,
+}
 
 #[derive(Debug, Default)]
 struct KnownAccount {
@@ -63,7 +74,7 @@ impl KnownAccount {
 impl KnownLedger {
     /// `is_held`: whether a run has this lease.
     pub(super) fn reserve(&mut self, new: Reservation, is_held: impl Fn(&str, u64) -> bool) -> Reserving {
-        let account = self.0.entry(new.account).or_default();
+        let account = self.accounts.entry(new.account).or_default();
         if !new.time.continues(account.from_ms) || account.until_ms.is_none() {
             account.settled = match new.time.rolling {
                 Some(_) => account.settled,
@@ -87,7 +98,7 @@ impl KnownLedger {
 
     /// Returns whether a warning is due that was not given.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> bool {
-        let Some(account) = self.0.get_mut(&settlement.account) else { return false };
+        let Some(account) = self.accounts.get_mut(&settlement.account) else { return false };
         if account.open.remove(&settlement.id).is_none() {
             return false;
         }
@@ -105,8 +116,19 @@ impl KnownLedger {
         is_due
     }
 
+    pub(super) fn pace(&mut self, share: RateShare) -> i64 {
+        let RateShare { account, now_us, requests_us, tokens_us, hold_us, far_us } = share;
+        let times = self.rates.entry(account).or_default();
+        let (free_us, last_us) = (now_us.saturating_add(hold_us), now_us.saturating_add(far_us));
+        let begin = |known_us: i64| if known_us > last_us { free_us } else { known_us.max(free_us) };
+        let (requests, tokens) = (begin(times.requests_us), begin(times.tokens_us));
+        times.requests_us = requests.saturating_add(requests_us);
+        times.tokens_us = tokens.saturating_add(tokens_us);
+        requests.max(tokens).saturating_sub(now_us)
+    }
+
     pub(super) fn accounts(&self, now_ms: i64, is_held: impl Fn(&str, u64) -> bool) -> Vec<LedgerAccount> {
-        let listed = self.0.iter().map(|(name, account)| {
+        let listed = self.accounts.iter().map(|(name, account)| {
             let open = account.open.values().filter(|open| is_held(&open.run_id, open.fence));
             let reserved = open.fold(SpentAmount::default(), |sum, open| sum.plus(open.amount));
             // Also one of a clock that was ahead.

@@ -9,7 +9,7 @@ use super::database::Database;
 use super::database_errors::StatementError;
 use crate::journal::StoreError;
 use crate::journal::ledger::{
-    AccountBalance, AccountTime, LedgerAccount, MOST_LEDGER_ACCOUNTS, MOST_OF_PART, MOST_SETTLED, MostSpent,
+    AccountBalance, AccountTime, LedgerAccount, MOST_LEDGER_ACCOUNTS, MOST_OF_PART, MOST_SETTLED, MostSpent, RateShare,
     Reservation, Reserving, Settlement, SpentAmount,
 };
 
@@ -74,6 +74,16 @@ FROM held h WHERE l.account = $1 RETURNING l.settled_tokens, l.settled_nanos";
 const WARN: &str = "
 UPDATE @.ledger SET warned_ms = $3 WHERE account = $1 AND (warned_ms IS NULL OR warned_ms < $2 OR warned_ms > $3 + 86400000)
 RETURNING 1";
+/// From when on a rate has room for tokens and for requests is in the columns of what is settled, in microseconds since 1970, by the clock of
+/// the database: it is read once the row is locked.
+const PACE: &str = "
+INSERT INTO @.ledger AS l (account, from_ms, settled_tokens, settled_nanos, reserved_tokens, reserved_nanos)
+SELECT $1, 0, n.us + $4 + $3, n.us + $4 + $2, 0, 0 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS us) n
+ON CONFLICT (account) DO UPDATE SET (settled_tokens, settled_nanos) = (
+  SELECT CASE WHEN l.settled_tokens > n.us + $5 THEN n.us + $4 ELSE greatest(l.settled_tokens, n.us + $4) END + $3,
+    CASE WHEN l.settled_nanos > n.us + $5 THEN n.us + $4 ELSE greatest(l.settled_nanos, n.us + $4) END + $2
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS us) n)
+RETURNING greatest(l.settled_nanos - $2, l.settled_tokens - $3) - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 /// That with the largest share first: its tokens or its money, of which more of the most is used. What a driver reserved that died
 /// is not counted.
 const ACCOUNTS: &str = "
@@ -92,7 +102,7 @@ WITH held AS (
     JOIN @.runs r ON r.run_id = v.run_id AND r.fence = v.fence
     JOIN @.drivers d ON d.driver = r.driver AND d.until > clock_timestamp()
     WHERE v.account = l.account) v ON true
-  WHERE $3::text IS NULL OR strpos(l.account, $3) > 0
+  WHERE (l.until_ms IS NOT NULL OR l.stays_ms IS NOT NULL) AND ($3::text IS NULL OR strpos(l.account, $3) > 0)
 )
 SELECT account, from_ms, until_ms, most_tokens, most_nanos, tokens, nanos, reserved_tokens, reserved_nanos FROM held
 ORDER BY greatest((tokens + reserved_tokens)::float8 / nullif(most_tokens, 0), (nanos + reserved_nanos)::float8 / nullif(most_nanos, 0))
@@ -179,6 +189,21 @@ impl Database {
             (&settlement.now_ms, Type::INT8),
         ];
         self.persist(|| async { Ok(!self.quick.query(WARN, &warned).await?.is_empty()) }).await
+    }
+
+    pub(super) async fn pace(&self, share: RateShare) -> Result<i64, StoreError> {
+        self.persist(|| async {
+            let parameters: [Parameter<'_>; 5] = [
+                (&share.account, Type::TEXT),
+                (&share.requests_us, Type::INT8),
+                (&share.tokens_us, Type::INT8),
+                (&share.hold_us, Type::INT8),
+                (&share.far_us, Type::INT8),
+            ];
+            let rows = self.quick.query(PACE, &parameters).await?;
+            Ok(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
+        })
+        .await
     }
 
     pub(super) async fn ledger(&self, now_ms: i64, part: Option<String>) -> Result<Vec<LedgerAccount>, StoreError> {

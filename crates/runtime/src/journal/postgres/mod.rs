@@ -52,7 +52,7 @@ use self::new_runs::CreateOutbox;
 use self::target::PostgresTarget;
 use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
-use super::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
+use super::ledger::{LedgerAccount, RateShare, Reservation, Reserving, Settlement};
 use super::store_name::StoreKind;
 use super::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, CopiedRow, CopiedTable,
@@ -506,6 +506,10 @@ impl Journal for PostgresJournal {
 
     fn settle(&self, settlement: Settlement) -> Ticket<bool> {
         self.ask(move |database| async move { database.settle_spending(settlement).await })
+    }
+
+    fn pace(&self, share: RateShare) -> Ticket<i64> {
+        self.ask(move |database| async move { database.pace(share).await })
     }
 
     fn ledger(&self, now_ms: i64, part: Option<String>) -> Ticket<Vec<LedgerAccount>> {

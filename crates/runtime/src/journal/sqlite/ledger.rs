@@ -6,7 +6,7 @@ use super::database_errors::RequestError;
 use super::drivers::Drivers;
 use super::write_request::{Transaction, WriteRequest};
 use crate::journal::ledger::{
-    AccountBalance, AccountTime, LedgerAccount, MOST_LEDGER_ACCOUNTS, MOST_OF_PART, MOST_SETTLED, MostSpent,
+    AccountBalance, AccountTime, LedgerAccount, MOST_LEDGER_ACCOUNTS, MOST_OF_PART, MOST_SETTLED, MostSpent, RateShare,
     Reservation, Reserving, Settlement, SpentAmount,
 };
 
@@ -54,6 +54,14 @@ INSERT INTO ledger_parts (account, part_ms, tokens, nanos) VALUES (?1, ?2, ?3, ?
 ON CONFLICT (account, part_ms) DO UPDATE SET tokens = min(tokens + ?3, ?5), nanos = min(nanos + ?4, ?5)";
 const WARN: &str = "
 UPDATE ledger SET warned_ms = ?3 WHERE account = ?1 AND (warned_ms IS NULL OR warned_ms < ?2 OR warned_ms > ?3 + 86400000)";
+/// From when on a rate has room for tokens and for requests is in the columns of what is settled, in microseconds since 1970.
+const PACE: &str = "
+INSERT INTO ledger (account, from_ms, settled_tokens, settled_nanos, reserved_tokens, reserved_nanos)
+VALUES (?1, 0, ?2 + ?5 + ?4, ?2 + ?5 + ?3, 0, 0)
+ON CONFLICT (account) DO UPDATE SET
+  settled_tokens = CASE WHEN settled_tokens > ?2 + ?6 THEN ?2 + ?5 ELSE max(settled_tokens, ?2 + ?5) END + ?4,
+  settled_nanos = CASE WHEN settled_nanos > ?2 + ?6 THEN ?2 + ?5 ELSE max(settled_nanos, ?2 + ?5) END + ?3
+RETURNING max(settled_nanos - ?3, settled_tokens - ?4) - ?2";
 /// That with the largest share first: its tokens or its money, of which more of the most is used.
 const ACCOUNTS: &str = "
 WITH held AS (
@@ -64,7 +72,7 @@ WITH held AS (
     CASE WHEN until_ms <= ?1 OR from_ms > ?1 + until_ms - from_ms THEN 0 WHEN stays_ms IS NULL THEN settled_nanos ELSE
       (SELECT coalesce(sum(nanos), 0) FROM ledger_parts p
        WHERE p.account = l.account AND part_ms > ?1 - stays_ms AND part_ms <= ?1 + stays_ms) END AS nanos
-  FROM ledger l WHERE ?3 IS NULL OR instr(account, ?3) > 0
+  FROM ledger l WHERE (until_ms IS NOT NULL OR stays_ms IS NOT NULL) AND (?3 IS NULL OR instr(account, ?3) > 0)
 )
 SELECT account, from_ms, until_ms, most_tokens, most_nanos, tokens, nanos FROM held
 ORDER BY max(coalesce(1.0 * (tokens + reserved_tokens) / most_tokens, 0),
@@ -166,6 +174,20 @@ impl WriteRequest for Reservation {
         let parameters = params![self.account, self.id, self.run_id, fence, tokens, usd_nanos];
         connection.prepare_cached(PUT)?.execute(parameters)?;
         Ok(Reserving::Reserved)
+    }
+}
+
+impl WriteRequest for RateShare {
+    type Answer = i64;
+
+    fn run_id(&self) -> &str {
+        ""
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<i64, RequestError> {
+        let Self { account, now_us, requests_us, tokens_us, hold_us, far_us } = self;
+        let parameters = params![account, now_us, requests_us, tokens_us, hold_us, far_us];
+        Ok(transaction.connection.prepare_cached(PACE)?.query_row(parameters, |row| row.get(0))?)
     }
 }
 

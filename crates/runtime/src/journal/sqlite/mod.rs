@@ -62,7 +62,7 @@ use self::workers::{Introduce, ListWorkers};
 use self::writer::SqliteWriter;
 use super::admin::StoreAdmin;
 use super::lease_clock::Clock;
-use super::ledger::{LedgerAccount, Reservation, Reserving, Settlement};
+use super::ledger::{LedgerAccount, RateShare, Reservation, Reserving, Settlement};
 use super::store_name::{StoreKind, StoreName};
 use super::{
     AnswerToken, Append, AuditFilter, AuditLine, CallbackProgress, CancelRequest, ClaimedRun, CopiedRow, CopiedTable,
@@ -515,6 +515,10 @@ impl Journal for SqliteJournal {
 
     fn settle(&self, settlement: Settlement) -> Ticket<bool> {
         self.write(settlement)
+    }
+
+    fn pace(&self, share: RateShare) -> Ticket<i64> {
+        self.write(share)
     }
 
     fn ledger(&self, now_ms: i64, part: Option<String>) -> Ticket<Vec<LedgerAccount>> {

@@ -4,6 +4,8 @@ mod calls;
 mod constrained;
 mod faults;
 mod forced;
+#[cfg(feature = "simulation")]
+mod gate;
 mod gemini;
 mod look_up;
 mod outage;
