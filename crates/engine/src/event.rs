@@ -28,7 +28,7 @@ use loopctl_lang::language::react::CallOrder;
 
 pub use super::address::CallId;
 pub use asked::{StepAsks, ToolAsks};
-pub use continuation::{LimitsRaised, RaisedLimits, Retried};
+pub use continuation::{FailedParts, LimitsRaised, RaisedLimits, Retried};
 pub use decided::{ANYBODY, CALLBACK, Decided, Decision, DecisionKind, DecisionRights, callback_of};
 pub use fork::{Fork, ForkPoint};
 pub use input_file::{InputFile, InputFileContent, account_at};

@@ -1,6 +1,8 @@
 //! A workflow that continues with a document that is new to it: what it has done must be the same by both, and nothing is
 //! taken for done, or asked about, that never was.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Server};
@@ -14,7 +16,11 @@ struct Paying {
 
 /// Refuses what is paid to `bad`.
 fn refuses_bad(_: usize, path: &str) -> Answer {
-    if path.contains("bad") { Answer::json(&json!({})).status(404) } else { Answer::json(&json!({ "paid": true })) }
+    if path.starts_with("/pay/") && path.contains("bad") {
+        Answer::json(&json!({})).status(404)
+    } else {
+        Answer::json(&json!({ "paid": true }))
+    }
 }
 
 impl Paying {
@@ -33,6 +39,11 @@ impl Paying {
         let written = json!({ "parameters": parameters, "http_method": "POST", "idempotent": true });
         let action = web("pay", &url, with(written, more));
         self.place.json("actions/all.json", &json!([action]));
+    }
+
+    /// From now on, the action posts to `/right/{{id}}`, which takes all.
+    fn corrected(&self) {
+        self.action(json!({ "url": format!("{}/right/{{{{id}}}}", self.server.url()) }));
     }
 
     fn steps(&self, actions: Value) {
@@ -229,4 +240,138 @@ fn a_request_that_was_changed_has_a_key_of_its_own() {
     assert_eq!(paying.call(&AGAIN).code, 1);
     assert_eq!(paying.keys(), ["r-a", "r-a", "r-a", "r-a~1", "r-a~1", "r-a~2"]);
     assert_eq!(paying.call(&["trace", "r", "--format", "json"]).code, 0);
+}
+
+/// Items `l` of a loop that pays each, with these fields of the loop.
+fn each(more: Value) -> Value {
+    let properties = json!({
+        "mode": "foreach", "items_path": "@input.l", "item_variable_name": "x", "summary_key": "s",
+        "actions_to_execute": [named("go", "{{x}}")],
+    });
+    json!({ "type": "loop", "id": "each", "properties": with(properties, more) })
+}
+
+/// Runs `before`, which fails at `bad`; then `now` with the corrected action, and returns who was paid by it.
+fn retried(before: &Value, now: &Value, input: &str, args: &[&str]) -> (Ran, Vec<String>) {
+    let paying = Paying::new();
+    paying.place.json("loop.json", before);
+    let ran = paying.call(&["run", "loop.json", "--run-id", "r", "--input", input]);
+    assert_ne!(ran.code, 2, "{ran:#?}");
+    let known = paying.paid().len();
+    paying.place.json("loop.json", now);
+    paying.corrected();
+    let ran = paying.call(args);
+    (ran, paying.paid().split_off(known))
+}
+
+fn flow(definition: Value) -> Value {
+    json!({ "name": "w", "definition": definition })
+}
+
+#[test]
+fn a_retry_with_a_document_that_handles_the_failure_runs_what_failed_first() {
+    let undo = || json!([pay("undo")]);
+    for (before, now) in [
+        (json!({ "actions": [named("go", "bad")] }), json!({ "actions": [named("go", "bad")], "on_failure": undo() })),
+        (
+            json!({ "actions": [named("go", "bad")] }),
+            json!({ "actions": [named("go", "bad")], "on_failure": [ask("Undo it?"), pay("undo")] }),
+        ),
+    ] {
+        let (ran, paid) = retried(&flow(before), &flow(now), "{}", &AGAIN);
+        assert_eq!((ran.code, paid), (0, vec!["/right/bad".to_owned()]), "{ran:#?}");
+    }
+    // What handled the failure before is not passed over: the retry must say so.
+    let (before, now) = (
+        json!({ "actions": [named("go", "bad")], "on_failure": undo() }),
+        json!({ "actions": [named("go", "bad")], "on_failure": [pay("undo"), pay("more")] }),
+    );
+    let (ran, paid) = retried(&flow(before.clone()), &flow(now.clone()), "{}", &AGAIN);
+    assert!(ran.code == 2 && paid.is_empty() && ran.stderr.contains("after-on-failure"), "{ran:#?}");
+    let after: Vec<&str> = AGAIN.into_iter().chain(["--after-on-failure"]).collect();
+    let (ran, paid) = retried(&flow(before), &flow(now), "{}", &after);
+    assert_eq!((ran.code, paid), (0, vec!["/right/bad".to_owned()]), "{ran:#?}");
+}
+
+#[test]
+fn a_retry_with_a_document_by_which_a_failed_item_stops_nothing_runs_that_item_first() {
+    let go_on = json!({ "failure_strategy": "continue_on_error" });
+    let few = json!({ "failure_strategy": "continue_on_error", "max_failures": 0 });
+    let undo = json!({ "on_failure": [pay("undo")] });
+    let undo_and_go_on = with(undo.clone(), go_on.clone());
+    for (before, now, items, expected) in [
+        (json!({}), undo, r#"["bad","b"]"#, "/right/bad /right/b"),
+        (json!({}), go_on.clone(), r#"["bad","b"]"#, "/right/bad /right/b"),
+        (json!({}), undo_and_go_on.clone(), r#"["bad","b"]"#, "/right/bad /right/b"),
+        (few, go_on.clone(), r#"["bad","b"]"#, "/right/bad /right/b"),
+        // The run had completed, although an item of it failed.
+        (go_on, undo_and_go_on, r#"["b","bad"]"#, "/right/bad"),
+    ] {
+        let steps = |more: &Value| flow(json!({ "actions": [each(more.clone())], "output": "@s" }));
+        let (ran, paid) = retried(&steps(&before), &steps(&now), &format!("{{\"l\":{items}}}"), &AGAIN);
+        assert_eq!((ran.code, paid.join(" ").as_str()), (0, expected), "{now}: {ran:#?}");
+        assert!(ran.stdout.replace(' ', "").contains(r#""failed":0"#), "{ran:#?}");
+    }
+    // The last item had failed, and by the new document the step behind the loop begins.
+    let behind = |more: Value| flow(json!({ "actions": [each(more), named("behind", "behind")] }));
+    let now = behind(json!({ "failure_strategy": "continue_on_error" }));
+    let (ran, paid) = retried(&behind(json!({})), &now, r#"{"l":["a","bad"]}"#, &AGAIN);
+    assert_eq!((ran.code, paid), (0, vec!["/right/bad".to_owned(), "/right/behind".to_owned()]), "{ran:#?}");
+}
+
+#[test]
+fn a_retry_of_a_step_that_is_a_workflow_runs_what_failed_in_it_first() {
+    let paying = Paying::new();
+    let below = |more: Value| {
+        let definition = with(json!({ "actions": [named("go", "bad")] }), more);
+        paying.place.json("workflows/below.json", &json!({ "name": "below", "definition": definition }));
+    };
+    below(json!({}));
+    paying.steps(json!([{ "type": "workflow", "id": "w", "name": "below", "properties": {} }]));
+    paying.run(1);
+    below(json!({ "on_failure": [pay("undo")] }));
+    paying.corrected();
+    let ran = paying.call(&AGAIN);
+    assert_eq!((ran.code, paying.paid()), (0, vec!["bad".to_owned(), "/right/bad".to_owned()]), "{ran:#?}");
+}
+
+#[test]
+fn a_cancelled_run_does_not_continue_with_a_document_that_handles_its_cancel() {
+    let paying = Paying::new();
+    paying.steps(json!([named("go", "a"), ask("Go on?"), named("b", "b")]));
+    paying.run(3);
+    assert_eq!(paying.call(&["cancel", "r"]).code, 0);
+    let actions = json!([named("go", "a"), ask("Go on?"), named("b", "b")]);
+    let definition = json!({ "actions": actions, "on_failure": [pay("undo")], "on_cancel": true });
+    paying.place.json("loop.json", &flow(definition));
+    for args in [&AGAIN[..], &["resume", "r", "--new-document"]] {
+        paying.refused(args, &["cancelled"]);
+    }
+}
+
+#[test]
+fn a_raised_limit_with_a_document_that_handles_the_limit_continues_the_steps() {
+    let server = Server::with(|number, _| {
+        std::thread::sleep(Duration::from_millis(if number == 0 { 600 } else { 0 }));
+        Answer::json(&json!({}))
+    });
+    let place = Place::new();
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    let action = web(
+        "pay",
+        &format!("{}/pay/{{{{id}}}}", server.url()),
+        json!({ "http_method": "POST", "parameters":
+        { "type": "object", "properties": { "id": { "type": "string" } } } }),
+    );
+    place.json("actions/all.json", &json!([action]));
+    let steps = |more: Value| {
+        let definition = with(json!({ "timeout_ms": 300, "actions": [named("a", "a"), named("b", "b")] }), more);
+        place.json("loop.json", &flow(definition));
+    };
+    steps(json!({}));
+    assert_eq!(place.call(&["run", "loop.json", "--run-id", "r"]).code, 1);
+    steps(json!({ "on_failure": [pay("undo")] }));
+    let ran = place.call(&["resume", "r", "--timeout-ms", "60000", "--new-document"]);
+    let paths: Vec<String> = server.requests().iter().map(|request| request.path.clone()).collect();
+    assert_eq!((ran.code, paths), (0, vec!["/pay/a".to_owned(), "/pay/b".to_owned()]), "{ran:#?}");
 }

@@ -19,12 +19,26 @@ pub struct Retried {
     /// one, with a key of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// What had failed by the earlier document. By the new one, a failure may be handled first, or stop nothing: what failed is opened
+    /// again before all that. Absent where only what is under way continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedParts>,
+}
+
+/// What had failed of a run when it ended by its earlier document, beside the step that ended it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedParts {
+    /// The addresses of the loops with failed items.
+    pub loops: Vec<String>,
+    /// Whether the run had completed although these items failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub completed: bool,
 }
 
 impl Retried {
     /// A retry by somebody.
     pub fn by(by: Option<String>) -> Self {
-        Self { by, anew: false, changed: Vec::new() }
+        Self { by, ..Self::default() }
     }
 }
 

@@ -53,7 +53,7 @@ use super::timestamp::rfc3339;
 use loopctl_lang::program::file_value::{self, FileValue, FileValues};
 use loopctl_lang::program::flow::FlowProgram;
 
-pub use on_failure::{has_failed_items, has_handled_failure};
+pub use on_failure::{failed_parts, has_failed_items, has_handled_failure};
 pub use outcome::react_output;
 pub use place::NoSuchStep;
 pub use records::{context, records};

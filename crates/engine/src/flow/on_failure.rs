@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use super::advance::{Advance, ListEnd, StepList};
 use super::place::below;
 use super::progress::{Current, FailedList, ItemsState, StepFault, StepFrame, Stopping};
-use crate::event::Cancelled;
-use crate::state::State;
+use super::redrive;
+use crate::event::{Cancelled, FailedParts};
+use crate::outcome::Status;
+use crate::state::{Phase, State};
 use loopctl_lang::program::flow::{ERROR_KEY, FlowStep, ON_FAILURE};
 
 impl Advance<'_> {
@@ -73,6 +75,15 @@ pub fn has_failed_items(state: &State) -> bool {
 /// nothing back.
 pub fn has_handled_failure(state: &State) -> bool {
     state.as_flow().is_some_and(|state| state.progress.root.has_handled())
+}
+
+/// What runs again when a run that has ended is retried, beside the step that ended it.
+pub fn failed_parts(state: &State) -> FailedParts {
+    let Some(state) = state.as_flow() else { return FailedParts::default() };
+    let completed = matches!(&state.phase, Phase::Ended(ending) if ending.status == Status::Completed);
+    let mut loops = Vec::new();
+    redrive::failed_loops(&state.progress.root, &mut loops);
+    FailedParts { loops, completed }
 }
 
 impl StepFrame {

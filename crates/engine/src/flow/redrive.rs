@@ -7,7 +7,7 @@ use super::resume;
 use crate::continuation;
 use crate::continuation_record::ContinuationRecord;
 use crate::effect::{Effects, Refused};
-use crate::event::{LimitsRaised, Retried};
+use crate::event::{FailedParts, LimitsRaised, Retried};
 use crate::outcome::{Ending, Status, Termination};
 use crate::state::{FlowState, Phase};
 use loopctl_lang::program::flow::{FlowProgram, ON_FAILURE};
@@ -40,13 +40,7 @@ pub(super) fn retried(program: &FlowProgram, state: &mut FlowState, retried: Ret
         if completed {
             revive_ended(&mut progress.root, advance.now.active_ms);
         } else {
-            // The record of the failed step is replaced by that of its next end; what its failure was handled with comes after it.
-            let is_main = |record: &StepRecord| {
-                record.status == StepStatus::Failed && record.at.split('.').next() != Some(ON_FAILURE)
-            };
-            if let Some(at) = progress.records.iter().rposition(is_main) {
-                progress.records.remove(at);
-            }
+            forget_failure(progress);
             revive(&mut progress.root);
         }
     }))
@@ -75,14 +69,86 @@ pub(super) fn retried_paused(
 
 /// A human has the run continue with a document by which it has not ended: nothing that is under way by it was requested.
 pub(super) fn anew(program: &FlowProgram, state: &mut FlowState, retried: Retried) -> Effects {
-    let Retried { by, changed, .. } = retried;
+    let Retried { by, changed, failed, .. } = retried;
     let record = continuation::entry(state, by, None);
     state.continuations.push(record);
     resume::left(state);
-    advanced(program, state, |_, progress| {
+    advanced(program, state, |advance, progress| {
         progress.stopping = None;
         change(progress, &changed);
+        let Some(failed) = failed else { return };
+        progress.rounds = progress.rounds.saturating_add(1);
+        if progress.root.is_handling() {
+            forget_failure(progress);
+        }
+        reopen(&mut progress.root, &failed, advance.now.active_ms);
     })
+}
+
+/// The addresses of the loops in a list that run again when it is retried: those that failed, or of a list that has completed, those
+/// with failed items. Loops are at most three deep: the recursion ends.
+pub(super) fn failed_loops(frame: &StepFrame, loops: &mut Vec<String>) {
+    let current = frame.failed.as_ref().map_or(&frame.current, |failed| &failed.current);
+    let (failed, partly) = match current {
+        Current::Items(items) => (Some(items), None),
+        _ => (None, Some(frame.kept.values())),
+    };
+    for items in failed.into_iter().chain(partly.into_iter().flatten()) {
+        loops.push(items.at.clone());
+        items.unfinished.values().chain(items.partly.values()).for_each(|frame| failed_loops(frame, loops));
+    }
+}
+
+/// Has what failed in a list by another document begin again, before anything that follows a failure by this one: the steps for it, the
+/// items behind it, and the steps behind its loop, none of which was requested.
+fn reopen(frame: &mut StepFrame, failed: &FailedParts, active_ms: u64) {
+    drop(frame.handled());
+    frame.fault = None;
+    (frame.rests, frame.handled) = (false, false);
+    let has_failed = |items: &ItemsState| failed.loops.contains(&items.at);
+    match &mut frame.current {
+        Current::Items(items) if has_failed(items) => return reopen_items(items, failed, active_ms),
+        _ => {}
+    }
+    let Some(number) = frame.kept.iter().find(|(_, items)| has_failed(items)).map(|(number, _)| *number) else {
+        return;
+    };
+    frame.current = Current::Idle;
+    if failed.completed {
+        return revive_ended(frame, active_ms);
+    }
+    // The loop had failed: what ended behind it did so without a call.
+    let done = frame.done;
+    let Some(mut items) = frame.kept.remove(&number) else { return };
+    frame.kept.retain(|other, _| *other < number.max(done));
+    frame.kept_runs.retain(|other, _| *other < number.max(done));
+    frame.next = number;
+    reopen_items(&mut items, failed, active_ms);
+    frame.current = Current::Items(items);
+}
+
+fn reopen_items(items: &mut ItemsState, failed: &FailedParts, active_ms: u64) {
+    for (index, mut item) in std::mem::take(&mut items.partly) {
+        revive_ended(&mut item, active_ms);
+        item.began_active_ms = active_ms;
+        items.ended.remove(&index);
+        items.counts.completed = items.counts.completed.saturating_sub(1);
+        items.again.insert(index, item);
+    }
+    revive_items(items);
+    for (index, mut item) in std::mem::take(&mut items.open) {
+        reopen(&mut item, failed, active_ms);
+        items.again.insert(index, item);
+    }
+}
+
+/// The record of the failed step is replaced by that of its next end; what its failure was handled with comes after it.
+fn forget_failure(progress: &mut FlowProgress) {
+    let is_main =
+        |record: &StepRecord| record.status == StepStatus::Failed && record.at.split('.').next() != Some(ON_FAILURE);
+    if let Some(at) = progress.records.iter().rposition(is_main) {
+        progress.records.remove(at);
+    }
 }
 
 /// Notes the steps whose next call is another one.

@@ -12,9 +12,11 @@ use super::start;
 use super::subrun::open_runs;
 use super::world::Engine;
 use crate::journal::StoreError;
-use loopctl_engine::event::{Decided, Decision, Event, EventKind, ToolResult};
+use loopctl_engine::event::{Decided, Decision, Event, EventKind, FailedParts, ToolResult};
 use loopctl_engine::flow::progress::StepChange;
+use loopctl_engine::flow::{failed_parts, has_handled_failure};
 use loopctl_engine::operation::{AskedFor, OpenStep, Progress};
+use loopctl_engine::outcome::Status;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
 use loopctl_lang::diagnostic::Source;
@@ -30,6 +32,28 @@ pub(super) struct Adoption {
     pub events: Vec<EventKind>,
     /// The addresses of the steps that failed, and whose request is another one now.
     pub changed: BTreeSet<String>,
+    /// How the run had ended by its former document, if it had, and this version can say so.
+    pub ended: Option<FormerEnd>,
+}
+
+/// How a run had ended by its former document.
+#[derive(Debug)]
+pub(super) struct FormerEnd {
+    /// Whether it was cancelled.
+    pub is_cancelled: bool,
+    /// Whether steps of `on_failure` have run.
+    pub is_handled: bool,
+    /// What failed of it; none of a run that completed without.
+    pub failed: Option<FailedParts>,
+}
+
+impl FormerEnd {
+    fn of(state: &State) -> Option<Self> {
+        let Phase::Ended(ending) = &state.phase else { return None };
+        let failed = Some(failed_parts(state)).filter(|failed| !(failed.completed && failed.loops.is_empty()));
+        let is_cancelled = ending.status == Status::Cancelled;
+        Some(Self { is_cancelled, is_handled: has_handled_failure(state), failed })
+    }
 }
 
 /// A step that began.
@@ -63,7 +87,7 @@ impl Engine {
     /// When what the run has done does not fit it.
     pub(super) fn adoption(&self, program: &Program, run_id: &str, events: &[Event]) -> Result<Adoption, Fault> {
         let documents = EventKind::NewDocument(start::documents(program, &self.world.texts));
-        let mut adoption = Adoption { events: vec![documents], changed: BTreeSet::new() };
+        let mut adoption = Adoption { events: vec![documents], ..Adoption::default() };
         let Some(before) = self.recorded(program, run_id, events) else { return Ok(adoption) };
         let refused = |why: String| {
             Fault::refused(format!("the run can't go on with the new document: {why}; put the old text back"))
@@ -89,6 +113,7 @@ impl Engine {
         if !matches!(one.state.phase, Phase::Ended(_)) && left(&one, &other).map_err(refused)? {
             adoption.events.push(EventKind::Left);
         }
+        adoption.ended = FormerEnd::of(&one.state);
         Ok(adoption)
     }
 

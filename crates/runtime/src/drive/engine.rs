@@ -28,7 +28,7 @@ use super::tool::OpenedRun;
 pub use super::world::{Engine, Resume, Watch};
 use crate::journal::{Journal, ListedStatus, ModelWait, RunFilter, RunSummary, StoreError};
 use loopctl_engine::dialect;
-use loopctl_engine::event::{Decided, Event, EventKind, Moment, Retried};
+use loopctl_engine::event::{Decided, Event, EventKind, FailedParts, Moment, Retried};
 use loopctl_engine::flow::has_handled_failure;
 use loopctl_engine::open_posts::next_post_ms;
 use loopctl_engine::outcome::{Status, Termination};
@@ -306,11 +306,26 @@ impl Engine {
         adoption: Option<Adoption>,
     ) -> Result<Option<Vec<EventKind>>, Fault> {
         let is_over = matches!(state.phase, Phase::Ended(_));
-        if is_over && resume.reopens() && !resume.after_on_failure && has_handled_failure(state) {
+        let is_adopted = adoption.is_some();
+        let Adoption { events: adopted, changed, ended } = adoption.unwrap_or_default();
+        // By the document that it followed: by another one, steps for its failure may be under way that were never requested.
+        let is_handled = match &ended {
+            Some(ended) => ended.is_handled,
+            None => is_over && has_handled_failure(state),
+        };
+        // A run that continues by its new document without a retry does nothing again.
+        let is_retry = resume.retried.as_ref().is_some_and(|retried| !retried.anew || retried.failed.is_some());
+        let does_again = is_retry || resume.raised.is_some();
+        if does_again && !resume.after_on_failure && is_handled {
             return Err(Fault::FailureHandled);
         }
-        let is_adopted = adoption.is_some();
-        let Adoption { events: adopted, changed } = adoption.unwrap_or_default();
+        if ended.as_ref().is_some_and(|ended| ended.is_cancelled) && !is_over {
+            return Err(Fault::Refused(
+                "the run was cancelled, and has not by the new document: it continues with none. A rerun starts a new run with its \
+                 input"
+                    .to_owned(),
+            ));
+        }
         let stale = question_owner::asked_by_another(self, program, state, None).await?;
         let unseen = |decided: &Decided| decided.hash.is_none() && question_owner::needs_sight(decided);
         let blind = |decided: &Decided| is_adopted && unseen(decided) || stale && question_owner::needs_sight(decided);
@@ -364,7 +379,8 @@ impl Engine {
         };
         let raised = resume.raised.clone().map(EventKind::LimitsRaised);
         let changed: Vec<String> = changed.into_iter().collect();
-        let retried = resume.retried.clone().map(|retried| EventKind::Retried(Retried { changed, ..retried }));
+        let failed = ended.and_then(|ended| ended.failed).filter(|_| !is_over && does_again);
+        let retried = resume.retried.clone().map(|retried| EventKind::Retried(Retried { changed, failed, ..retried }));
         Ok(Some(adopted.into_iter().chain(raised).chain(retried).chain(what).collect()))
     }
 
@@ -521,11 +537,14 @@ fn again(program: &Program, state: &State, resume: &Resume) -> Result<Resume, Fa
     }
     let mut again = resume.clone();
     if program.is_flow() {
-        let by = |retried: &Retried| retried.by.clone();
-        let anew = Retried { by: resume.retried.as_ref().and_then(by), anew: true, changed: Vec::new() };
+        let by = resume.retried.as_ref().and_then(|retried| retried.by.clone());
+        let by = by.or_else(|| resume.raised.as_ref()?.by.clone());
+        // What failed is known of the former document.
+        let failed = resume.reopens().then(FailedParts::default);
+        let anew = Retried { by, anew: true, changed: Vec::new(), failed };
         again.retried = match &resume.retried {
             Some(_) => Some(anew),
-            None => (!is_over && resume.raised.is_none()).then_some(anew),
+            None => (!is_over).then_some(anew),
         };
     } else if !is_over {
         // A loop asks its model again, as after an interruption.

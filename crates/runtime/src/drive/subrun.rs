@@ -487,6 +487,14 @@ impl Engine {
         loop {
             let events = self.events(run_id).await;
             let changed = events.as_ref().is_ok_and(|events| fold::same_document(program, events).is_err());
+            // By a new document, a run that has failed may not have ended.
+            let former = match &events {
+                Ok(events) if changed && share.is_some() => self.recorded(program, run_id, events).and_then(|recorded| {
+                    let state = fold::fold(&recorded, run_id, events.clone()).ok()?;
+                    Some((recorded, state))
+                }),
+                _ => None,
+            };
             let state = events.and_then(|events| fold::fold(program, run_id, events));
             let decided = match (&state, &decided) {
                 // The document changed after the human had seen the call: it is shown again.
@@ -494,7 +502,11 @@ impl Engine {
                 (Ok(state), Some(decided)) if !is_taken(state, decided) => Some(decided.clone()),
                 _ => None,
             };
-            let again = state.as_ref().ok().zip(share.as_ref()).map(|(state, share)| again(program, state, share));
+            let known = match &former {
+                Some((recorded, state)) => Some((recorded, state)),
+                None => state.as_ref().ok().map(|state| (program, state)),
+            };
+            let again = known.zip(share.as_ref()).map(|((program, state), share)| again(program, state, share));
             // The calling run was checked to have the right documents, and these are among them.
             let resume = Resume { decided, new_document: true, ..again.unwrap_or_default() };
             match self.resumed(program, run_id, resume, watch.clone()).await {
