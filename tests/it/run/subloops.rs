@@ -455,3 +455,29 @@ fn a_cycle_is_reported_once_when_a_folder_is_checked() {
     let ran = place.call(&["run", "loop.json", "--store", "memory"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
 }
+
+#[test]
+fn an_answer_that_a_limit_forced_says_so_in_the_observation_and_in_the_value_of_a_step() {
+    let step = json!({ "type": "loop", "name": "helper", "properties": { "part": "p1" }, "outputKey": "v" });
+    let output = json!({ "v": "@v", "forced": "@v.forced?" });
+    let flow = json!({ "name": "w", "definition": { "actions": [step], "output": output } });
+    for is_forced in [true, false] {
+        let place = place();
+        let limit = if is_forced { json!({ "max_iterations": 1, "on_limit": "answer" }) } else { json!({}) };
+        child(&place, limit, json!({}));
+        let helper = [think("look", json!({ "n": 1 })), complete(json!("guess"))];
+        script(&place, &[call(), complete(json!("done"))], &helper);
+        let (ran, result) = place.run(&[]);
+        let read = &result["trace"][0]["observation"];
+        let expected = if is_forced { json!({ "answer": "guess", "forced": true }) } else { json!("guess") };
+        assert_eq!(read, &expected, "{ran:#?}");
+        place.json("flow.json", &flow);
+        let checked = place.call(&["check", "flow.json"]);
+        assert!(checked.stderr.contains("no errors or warnings"), "{checked:#?}");
+        let ran = place.call(&["run", "flow.json", "--script", "script.json", "--output", "json", "--store", "memory"]);
+        let answer = ran.json()["result"]["answer"].clone();
+        let forced = if is_forced { json!(true) } else { Value::Null };
+        assert_eq!((&answer["forced"], &answer["v"]["forced"]), (&forced, &forced), "{ran:#?}");
+        assert_eq!(answer["v"]["answer"], "guess");
+    }
+}

@@ -17,7 +17,7 @@ use crate::event::{
 };
 use crate::limit;
 use crate::operation::{OpenStep, Progress, SettledCost};
-use crate::outcome::Limit;
+use crate::outcome::{Answer, Limit};
 use crate::state::FlowState;
 use loopctl_lang::program::flow::{FlowProgram, FlowStep, StepAction};
 
@@ -302,11 +302,13 @@ fn find<'p>(
     }
 }
 
-/// What a react step writes: its answer, as [`StepReturned`] brings it.
-pub fn react_output(answer: &Value, confidence: &serde_json::Number, summary: Option<&str>) -> Value {
+/// What a react step writes: its answer, as [`StepReturned`] brings it. `is_forced`: it was asked for because a limit was reached.
+pub fn react_output(answer: &Answer, is_forced: bool) -> Value {
+    let Answer { answer, confidence, summary } = answer;
     let mut output = serde_json::json!({ "answer": answer, "confidence": confidence });
-    if let (Some(summary), Some(members)) = (summary, output.as_object_mut()) {
-        members.insert("summary".to_owned(), summary.into());
+    if let Some(members) = output.as_object_mut() {
+        members.extend(summary.iter().map(|summary| ("summary".to_owned(), summary.as_str().into())));
+        members.extend(is_forced.then(|| ("forced".to_owned(), true.into())));
     }
     output
 }

@@ -23,12 +23,13 @@ use crate::drive::future::BoxFuture;
 use crate::journal::{CancelRequest, RunSummary, StoreError};
 use loopctl_engine::continuation;
 use loopctl_engine::event::{
-    Allowance, CallId, Decided, EventKind, ParentCall, Started, ToolFault, ToolPaused, ToolResult, ToolReturned,
+    Allowance, CallId, Decided, EventKind, ParentCall, Started, ToolFault, ToolPaused, ToolResult,
+    ToolReturned,
 };
 use loopctl_engine::flow::{has_failed_items, react_output, waiting_steps};
 use loopctl_engine::machine::Machine;
 use loopctl_engine::operation::{AskedFor, Call, OpenStep, Progress};
-use loopctl_engine::outcome::{Answer, Ending, Pause, Status, Termination};
+use loopctl_engine::outcome::{Ending, Pause, Status, Termination};
 use loopctl_engine::question::{Question, StepQuestion, SubrunQuestion};
 use loopctl_engine::state::{Phase, RunHeader, State};
 use loopctl_engine::waiting_calls::waiting_calls;
@@ -204,7 +205,7 @@ pub(super) fn call<'a>(
         let (estimated, at_most) = (state.counters.estimated, state.counters.at_most);
         Ok(match &state.phase {
             Phase::Ended(ending) => {
-                let result = result(&program, &run_id, ending, is_step);
+                let result = result(EndedSubrun { program: &program, run_id: &run_id, ending, state: &state }, is_step);
                 let result = if is_step { answered(result, ending, &state) } else { result };
                 let duration_ms = clock::elapsed_ms(began);
                 let run_id = Some(run_id);
@@ -281,14 +282,27 @@ pub(super) fn reason(run_id: &str, fault: &Fault) -> String {
     format!("run {run_id}: {faults}")
 }
 
+/// A sub-run that has ended.
+#[derive(Clone, Copy)]
+struct EndedSubrun<'a> {
+    program: &'a Program,
+    run_id: &'a str,
+    ending: &'a Ending,
+    state: &'a State,
+}
+
 /// The result of a call or a step whose sub-run has ended.
-fn result(program: &Program, run_id: &str, ending: &Ending, is_step: bool) -> ToolResult {
-    if let Some(Answer { answer, confidence, summary }) = &ending.answer {
+fn result(ended: EndedSubrun<'_>, is_step: bool) -> ToolResult {
+    let EndedSubrun { program, run_id, ending, state } = ended;
+    let is_forced = ending.termination == Termination::ForcedAnswer;
+    if let Some(answer) = &ending.answer {
         return ToolResult::Ok(match program {
-            Program::Loop(_) if is_step => react_output(answer, confidence, summary.as_deref()),
+            Program::Loop(_) if is_step => react_output(answer, is_forced),
+            // Else the model that called the loop would take it for any other answer.
+            Program::Loop(_) if is_forced => json!({ "answer": answer.answer, "forced": true }),
             // No step ran: there is no answer.
             _ if ending.termination == Termination::ConditionNotMet => json!({ "status": ending.termination }),
-            _ => answer.clone(),
+            _ => answer.answer.clone(),
         });
     }
     let why = written(&ending.termination).unwrap_or_default();
@@ -489,10 +503,12 @@ impl Engine {
             let changed = events.as_ref().is_ok_and(|events| fold::same_document(program, events).is_err());
             // By a new document, a run that has failed may not have ended.
             let former = match &events {
-                Ok(events) if changed && share.is_some() => self.recorded(program, run_id, events).and_then(|recorded| {
-                    let state = fold::fold(&recorded, run_id, events.clone()).ok()?;
-                    Some((recorded, state))
-                }),
+                Ok(events) if changed && share.is_some() => {
+                    self.recorded(program, run_id, events).and_then(|recorded| {
+                        let state = fold::fold(&recorded, run_id, events.clone()).ok()?;
+                        Some((recorded, state))
+                    })
+                }
                 _ => None,
             };
             let state = events.and_then(|events| fold::fold(program, run_id, events));

@@ -105,7 +105,12 @@ pub(crate) fn head() -> Value {
 
 /// What a loop of mode `react` writes under its `result_key`.
 pub(super) fn result(answer: Option<&Value>) -> Value {
-    object([("answer", part(answer)), ("confidence", number()), ("summary", text())])
+    object([
+        ("answer", part(answer)),
+        ("confidence", number()),
+        ("summary", text()),
+        ("forced", json!({ "type": "boolean" })),
+    ])
 }
 
 /// What a loop of mode `foreach` writes under its `summary_key`.
