@@ -40,6 +40,7 @@ pub mod header;
 pub mod history;
 pub mod json;
 mod limit;
+pub mod lost_calls;
 pub mod machine;
 mod memory;
 pub mod model_requests;

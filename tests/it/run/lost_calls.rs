@@ -241,3 +241,66 @@ fn a_step_that_can_t_give_what_its_call_returned_says_that_the_call_may_have_hap
     let (_, in_step) = failures(&server.url(), &json!({ "idempotent": true }));
     assert!(in_step.contains("a step gives at most 1 MiB") && !in_step.contains(MAY), "{in_step}");
 }
+
+#[test]
+fn the_model_that_calls_a_workflow_or_a_loop_reads_that_a_call_of_it_may_have_happened() {
+    let server = Server::with(|_, _| Answer::closed());
+    let place = Place::new();
+    let pay = web("pay", &server.url(), json!({ "http_method": "POST" }));
+    place.json("actions/pay.json", &pay);
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    let flow = |name: &str, actions: Value| {
+        let written = json!({ "name": name, "description": "Pays.", "definition": { "actions": actions } });
+        place.json(&format!("workflows/{name}.json"), &written);
+    };
+    flow("once", json!([{ "type": "pay", "properties": {} }]));
+    flow("above", json!([{ "type": "workflow", "name": "once", "properties": {} }]));
+    let items = json!({ "mode": "foreach", "items_path": "@one", "item_variable_name": "x",
+        "actions_to_execute": [{ "type": "pay", "properties": {} }] });
+    let one =
+        json!({ "type": "matcher", "properties": { "left": [], "right": [], "matchOn": ["a"] }, "outputKey": "m" });
+    let list = with(items, json!({ "items_path": "@input.l" }));
+    place.json(
+        "workflows/each.json",
+        &json!({ "name": "each", "description": "Pays.",
+        "input": { "type": "object", "properties": { "l": { "type": "array" } }, "required": ["l"] },
+        "definition": { "actions": [one, { "type": "loop", "id": "all", "properties": list }] } }),
+    );
+    let properties = json!({ "mode": "react", "objective": "Pay.", "max_iterations": 1,
+        "tools": [{ "type": "action", "name": "pay" }] });
+    place.json(
+        "loops/payer.json",
+        &json!({ "type": "loop", "name": "payer", "description": "Pays.", "properties": properties }),
+    );
+    let names = ["once", "above", "each", "payer"];
+    let tool = |name: &&str| json!({ "type": if *name == "payer" { "loop" } else { "workflow" }, "name": name });
+    let tools: Vec<Value> = names.iter().map(tool).collect();
+    place.json("loop.json", &crate::common::document(&json!({ "tools": tools, "max_iterations": 9 })));
+    let mut replies: Vec<Value> = Vec::new();
+    for name in names {
+        let input = if name == "each" { json!({ "l": [1] }) } else { json!({}) };
+        replies.push(think(name, input));
+    }
+    replies.push(complete(json!("done")));
+    let loops = json!({ "payer": [think("pay", json!({}))] });
+    place.json("replies.json", &json!({ "replies": replies, "loops": loops }));
+    let project = json!({ "allow": { "private_addresses": true }, "model": "m",
+        "models": { "m": { "provider": "script", "script": "replies.json" } } });
+    place.json("loopctl.json", &project);
+    let ran = place.call(&["run", "loop.json", "--output", "json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let trace = ran.json()["trace"].clone();
+    for (at, name) in names.iter().enumerate() {
+        let read = observed(&trace[at]);
+        assert!(read.contains("ended: ") && read.contains(MAY), "{name}: {read}");
+    }
+    // As a step, the sentence is there once.
+    place.json(
+        "flow.json",
+        &json!({ "name": "flow", "definition": { "actions": [
+        { "type": "workflow", "name": "once", "properties": {} }] } }),
+    );
+    let ran = place.call(&["run", "flow.json", "--output", "json", "--store", "memory"]);
+    let message = ran.json()["error"]["message"].as_str().expect("a message").to_owned();
+    assert_eq!(message.matches(MAY).count(), 1, "{message}");
+}

@@ -23,10 +23,11 @@ use crate::drive::future::BoxFuture;
 use crate::journal::{CancelRequest, RunSummary, StoreError};
 use loopctl_engine::continuation;
 use loopctl_engine::event::{
-    Allowance, CallId, Decided, EventKind, ParentCall, Started, ToolFault, ToolPaused, ToolResult,
+    Allowance, CallId, Decided, EventKind, MAY_HAVE_HAPPENED, ParentCall, Started, ToolFault, ToolPaused, ToolResult,
     ToolReturned,
 };
 use loopctl_engine::flow::{has_failed_items, react_output, waiting_steps};
+use loopctl_engine::lost_calls::has_call_that_may_have_happened;
 use loopctl_engine::machine::Machine;
 use loopctl_engine::operation::{AskedFor, Call, OpenStep, Progress};
 use loopctl_engine::outcome::{Ending, Pause, Status, Termination};
@@ -306,8 +307,13 @@ fn result(ended: EndedSubrun<'_>, is_step: bool) -> ToolResult {
         });
     }
     let why = written(&ending.termination).unwrap_or_default();
-    let class = format!("the {} `{}` ended: {why}", program.word(), program.name);
+    let mut class = format!("the {} `{}` ended: {why}", program.word(), program.name);
     let message = ending.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
+    // A model reads the class alone, and would make the call once more.
+    let is_said = is_step && message.contains(MAY_HAVE_HAPPENED);
+    if !is_said && has_call_that_may_have_happened(state) {
+        class.push_str(MAY_HAVE_HAPPENED);
+    }
     ToolResult::Failed(ToolFault::new(class, format!("run {run_id}: {message}")))
 }
 
