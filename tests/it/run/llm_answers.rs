@@ -136,3 +136,84 @@ fn each_attempt_at_the_model_of_a_step_is_in_its_trace() {
         assert!(shown.contains("attempt 1:") && shown.contains("attempt 2:"), "{format}: {shown}");
     }
 }
+
+/// A reply of a provider that is a native call, with a text beside it or none.
+fn native(provider: &str, text: Option<&str>) -> Answer {
+    let (name, input) = ("lookup", json!({ "x": 1 }));
+    match provider {
+        "openai" => {
+            Answer::json(&json!({ "choices": [{ "finish_reason": "tool_calls", "message": { "role": "assistant",
+            "content": text, "tool_calls": [{ "id": "c", "type": "function", "function":
+                { "name": name, "arguments": input.to_string() } }] } }] }))
+        }
+        "openai-responses" => {
+            let said = text.map(|text| {
+                json!({ "type": "message", "role": "assistant", "id": "m", "status": "completed",
+                "content": [{ "type": "output_text", "text": text, "annotations": [] }] })
+            });
+            let call = json!({ "type": "function_call", "id": "f", "call_id": "c", "name": name,
+                "arguments": input.to_string(), "status": "completed" });
+            let output: Vec<Value> = said.into_iter().chain([call]).collect();
+            Answer::json(&json!({ "status": "completed", "output": output }))
+        }
+        "anthropic" => {
+            let said = text.map(|text| json!({ "type": "text", "text": text }));
+            let call = json!({ "type": "tool_use", "id": "c", "name": name, "input": input });
+            let content: Vec<Value> = said.into_iter().chain([call]).collect();
+            Answer::json(
+                &json!({ "type": "message", "role": "assistant", "content": content, "stop_reason": "tool_use" }),
+            )
+        }
+        _ => {
+            let said = text.map(|text| json!({ "text": text }));
+            let call = json!({ "functionCall": { "name": name, "args": input } });
+            let parts: Vec<Value> = said.into_iter().chain([call]).collect();
+            Answer::json(&json!({ "candidates": [{ "finishReason": "STOP",
+                "content": { "role": "model", "parts": parts } }] }))
+        }
+    }
+}
+
+fn whole(provider: &str) -> Answer {
+    match provider {
+        "openai" => Answer::openai("WHOLE"),
+        "openai-responses" => Answer::json(&json!({ "status": "completed", "output": [{ "type": "message",
+            "role": "assistant", "id": "m", "status": "completed",
+            "content": [{ "type": "output_text", "text": "WHOLE", "annotations": [] }] }] })),
+        "anthropic" => Answer::anthropic("WHOLE"),
+        _ => Answer::json(&json!({ "candidates": [{ "finishReason": "STOP",
+            "content": { "role": "model", "parts": [{ "text": "WHOLE" }] } }] })),
+    }
+}
+
+/// What a step of an `llm` action gives whose model replies so, and how many requests there were.
+fn answered(provider: &'static str, replies: impl Fn(usize) -> Answer + Send + Sync + 'static) -> (Ran, usize) {
+    let server = Server::with(move |number, _| replies(number));
+    let place = Place::new();
+    let ask = json!({ "action_name": "ask", "kind": "llm", "description": "Asks.", "template": QUESTION,
+        "retry": { "attempts": 3, "base_ms": 1 } });
+    place.json("actions/ask.json", &ask);
+    let step = json!({ "type": "ask", "properties": {}, "outputKey": "a" });
+    place.json("loop.json", &json!({ "name": "w", "definition": { "actions": [step], "output": "@a" } }));
+    let base = if provider == "gemini" { "/v1beta" } else { "/v1" };
+    let model = json!({ "provider": provider, "model": "small", "base_url": format!("{}{base}", server.url()) });
+    place.json("loopctl.json", &json!({ "models": { "m": model }, "model": "m" }));
+    let key = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"].map(|name| (name, "k"));
+    let ran = place.call_with(&["run", "loop.json", "--output", "json", "--store", "memory"], &key);
+    (ran, server.requests().len())
+}
+
+#[test]
+fn a_native_call_alone_is_an_empty_answer_because_no_tool_is_offered() {
+    for provider in ["openai", "openai-responses", "anthropic", "gemini"] {
+        let (ran, asked) =
+            answered(provider, |number| if number == 0 { native(provider, None) } else { whole(provider) });
+        assert_eq!((ran.code, &ran.json()["result"]["answer"], asked), (0, &json!("WHOLE"), 2), "{provider}: {ran:#?}");
+        let (ran, _) = answered(provider, |_| native(provider, None));
+        let message = ran.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(ran.code == 1 && message.contains("empty") && message.contains("call"), "{provider}: {ran:#?}");
+        // The text beside a call is the answer.
+        let (ran, asked) = answered(provider, |_| native(provider, Some("WHOLE")));
+        assert_eq!((ran.code, &ran.json()["result"]["answer"], asked), (0, &json!("WHOLE"), 1), "{provider}: {ran:#?}");
+    }
+}

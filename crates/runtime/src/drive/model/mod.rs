@@ -348,7 +348,7 @@ impl ModelClient {
                     return Ok(reply);
                 }
                 let reply = reply.unless_refused(self)?.unless_torn(self)?;
-                self.form.constraint.read(reply, ask).unless_empty(self)
+                self.form.constraint.read(reply, ask).unless_empty(self, ask.program.is_some())
             }
             Ok(Err(failure)) => Err(failure),
             Err(_) => Err(AttemptFailure::unreachable(format!(

@@ -80,18 +80,22 @@ impl AttemptReply {
     }
 
     /// The reply, unless it has nothing to say: then it is a fault, and the same question may well be
-    /// answered when it is asked again.
+    /// answered when it is asked again. `may_call`: who asks takes calls, too; else a call alone is no reply.
     ///
     /// # Errors
     /// When the reply is empty, and the provider gives no reason for it. The failure has the reply.
-    pub(super) fn unless_empty(mut self, model: &ModelClient) -> Result<Self, AttemptFailure> {
+    pub(super) fn unless_empty(mut self, model: &ModelClient, may_call: bool) -> Result<Self, AttemptFailure> {
         // Nobody sees a text of such characters alone.
         let says_nothing = self.text.chars().all(|letter| letter.is_whitespace() || is_hidden(letter));
-        if self.finish != Finish::Stop || !says_nothing || !self.calls.is_empty() {
+        if self.finish != Finish::Stop || !says_nothing || may_call && !self.calls.is_empty() {
             return Ok(self);
         }
         self.text.clear();
-        let but = if self.reasoning.is_some() { " but for its reasoning" } else { "" };
+        let but = match (self.calls.is_empty(), self.reasoning.is_some()) {
+            (false, _) => " but for a call, and no tool was offered",
+            (true, true) => " but for its reasoning",
+            (true, false) => "",
+        };
         let failure = AttemptFailure::protocol(format!("the reply of the model {:?} is empty{but}", model.facts.name));
         let written = Some(saturated(self.written()));
         Err(AttemptFailure { usage: self.usage, written, reply: Some(Box::new(self)), ..failure })

@@ -198,14 +198,14 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         answer = model::ask(&models, &ask, wire, &retry, &retried).await;
     }
     if let Ok(reply) = &mut answer
-        && reply.is_empty()
+        && says_nothing(reply)
     {
         failed.append(&mut reply.attempts);
         let empty = uncounted(reply, conversation.bytes);
         used(&empty);
         failed.push(empty);
         if !enough(&failed) {
-            again("the model's answer was empty", 0);
+            again(EMPTY, 0);
             after_empty = asking_for_an_answer(conversation);
             ask.conversation = &after_empty;
             ask.empty_is_answered = true;
@@ -220,6 +220,13 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         correction.correct(&mut answer, &mut failed, wire, &mut asked).await;
     }
     outcome(answer, failed, &asked)
+}
+
+const EMPTY: &str = "the model's answer was empty";
+
+/// Whether a reply has no text, and nothing says why: one that calls a tool has none, because none is offered.
+fn says_nothing(reply: &Reply) -> bool {
+    reply.finish == Finish::Stop && reply.refusal.is_none() && reply.text.trim().is_empty()
 }
 
 /// The most replies to a question whose answer must match a schema: the third that does not fails the call, as in a loop.
@@ -253,7 +260,7 @@ impl Correction<'_> {
         let mut replies = 1;
         while let Ok(reply) = answer
             && reply.finish == Finish::Stop
-            && !reply.is_empty()
+            && !says_nothing(reply)
             && let Err(why) = written_answer(&self.form.schema, &reply.text)
         {
             failed.append(&mut reply.attempts);
@@ -301,8 +308,11 @@ fn outcome(answer: Result<Reply, ModelFault>, mut failed: Vec<FailedAttempt>, as
             let result = Err(fault(class, reply.text).into());
             RawOutcome { result, spent: spent(&failed, None, price) }
         }
-        Ok(reply) if reply.is_empty() => {
-            let result = Err(fault("the model's answer was empty", "").into());
+        Ok(reply) if says_nothing(&reply) => {
+            let called =
+                reply.calls.first().map(|call| format!(": it called `{}`, and no tool was offered", call.name));
+            let class = format!("{EMPTY}{}", called.unwrap_or_default());
+            let result = Err(fault(class, "").into());
             RawOutcome { result, spent: spent(&failed, None, price) }
         }
         Ok(reply) => {
