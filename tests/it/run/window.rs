@@ -341,3 +341,60 @@ fn an_llm_action_asks_for_a_shorter_reply_once_its_model_has_shown_its_window() 
 fn translate() -> Value {
     think("translate", json!({ "text": "bonjour" }))
 }
+
+/// A reply of OpenAI's Responses API.
+fn response(text: &str) -> Answer {
+    Answer::json(&json!({ "status": "completed", "usage": { "input_tokens": 10, "output_tokens": 5 }, "output": [{
+        "type": "message", "role": "assistant", "id": "m", "status": "completed",
+        "content": [{ "type": "output_text", "text": text, "annotations": [] }] }] }))
+}
+
+#[test]
+fn a_refusal_in_a_stream_before_any_part_of_a_reply_is_no_request_that_was_paid_for() {
+    let full = json!({ "error": { "type": "invalid_request_error",
+        "message": "Your request exceeded model token limit: 131072 (requested: 150000)" } });
+    let failed = json!({ "type": "response.failed", "response": { "status": "failed", "output": [], "usage": null, "error":
+        { "code": "context_length_exceeded", "message": "Your input exceeds the context window of this model." } } });
+    let busy = json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Overloaded" } });
+    for (provider, event, attempts) in [("openai", full, 1), ("openai-responses", failed, 1), ("anthropic", busy, 2)] {
+        let server = Server::with(move |number, _| {
+            let text = match number {
+                3 => return Answer::events([event.to_string()]),
+                4.. => complete(json!("ok")).to_string(),
+                _ => look(&format!("place-{number}")).to_string(),
+            };
+            match provider {
+                "openai" => Answer::openai(&text),
+                "anthropic" => Answer::anthropic(&text),
+                _ => response(&text),
+            }
+        });
+        let properties = json!({ "retry": { "attempts": attempts, "base_ms": 1 }, "history": { "summarize": false } });
+        let ran = run(&place(&server, provider, properties, 10));
+        let (status, usage) = (ran.json()["status"].clone(), ran.json()["usage"].clone());
+        assert_eq!((&status, &usage["at_most"]), (&json!("completed"), &Value::Null), "{provider}: {ran:#?}");
+        // The twin: a part of a reply came first.
+        let (begun, broken) = (provider, event_of_part(provider));
+        let server = Server::with(move |number, _| match number {
+            0 => Answer::events(broken.clone()),
+            _ if begun == "openai" => Answer::openai(&complete(json!("ok")).to_string()),
+            _ if begun == "anthropic" => Answer::anthropic(&complete(json!("ok")).to_string()),
+            _ => response(&complete(json!("ok")).to_string()),
+        });
+        let ran = run(&place(&server, provider, json!({ "retry": { "attempts": 2, "base_ms": 1 } }), 10));
+        assert_eq!(ran.json()["usage"]["at_most"], json!(true), "{provider}: {ran:#?}");
+    }
+}
+
+/// A part of a reply, and the server's word that it failed.
+fn event_of_part(provider: &str) -> Vec<String> {
+    let error = json!({ "type": "error", "error": { "type": "api_error", "message": "Internal error" } });
+    let part = match provider {
+        "openai" => json!({ "choices": [{ "index": 0, "delta": { "content": "Once" } }] }),
+        "anthropic" => {
+            json!({ "type": "message_start", "message": { "model": "small", "usage": { "input_tokens": 9 } } })
+        }
+        _ => json!({ "type": "response.output_text.delta", "output_index": 0, "item_id": "m", "delta": "Once" }),
+    };
+    vec![part.to_string(), error.to_string()]
+}

@@ -96,6 +96,8 @@ pub(super) enum SentPart {
     Broken,
     /// The request, as far as is known.
     Request,
+    /// The request, and in the place of a reply, the server said in an answer of status 200 why it makes none.
+    Refused,
     /// The request, and a part of its reply came back.
     PartOfReply,
 }
@@ -170,7 +172,7 @@ impl AttemptFailure {
     /// Whether the request may have been paid for although nothing says what it used: it was sent, and nobody refused it.
     pub(super) fn may_be_paid(&self) -> bool {
         match self.sent {
-            SentPart::NoDescriptor | SentPart::NobodyListens | SentPart::Nothing => false,
+            SentPart::NoDescriptor | SentPart::NobodyListens | SentPart::Nothing | SentPart::Refused => false,
             SentPart::Broken | SentPart::Request => self.transient && self.status.is_none(),
             SentPart::PartOfReply => true,
         }
@@ -275,12 +277,13 @@ impl Peer {
         }
     }
 
-    /// What an `error` in an answer of status 200, or in a stream, means.
+    /// What an `error` in an answer of status 200, or in a stream, means. Where it comes in place of a reply, it is a refusal as one by a
+    /// status is.
     pub(super) fn error_object(&self, error: &[u8]) -> AttemptFailure {
         let reported = ServerError::read_error(error);
         let words = self.clean(reported.message.as_deref().unwrap_or("no reason given"));
         let message = format!("{} answered with an error: {words}", self.name);
-        if let Some(words) = &reported.content {
+        let failure = if let Some(words) = &reported.content {
             self.content(&message, words)
         } else if reported.is_too_long() {
             reported.refused_length(message)
@@ -290,7 +293,8 @@ impl Peer {
             AttemptFailure::key(message)
         } else {
             AttemptFailure { after: reported.after, ..AttemptFailure::protocol(message) }
-        }
+        };
+        AttemptFailure { sent: SentPart::Refused, ..failure }
     }
 
     /// A request that is refused for its content: sent again, it would be refused again, and another key does not help.

@@ -527,7 +527,11 @@ impl ModelClient {
             if failure.usage.is_some() {
                 return Err(failure);
             }
-            let sent = if failure.sent == SentPart::Broken { failure.sent } else { SentPart::PartOfReply };
+            let sent = match failure.sent {
+                SentPart::Broken => SentPart::Broken,
+                SentPart::Refused if !pieces.has_begun() => SentPart::Refused,
+                _ => SentPart::PartOfReply,
+            };
             return Err(AttemptFailure { usage: pieces.usage(), sent, ..failure });
         }
         let reply = pieces.whole(peer).map_err(|failure| AttemptFailure { sent: SentPart::PartOfReply, ..failure })?;

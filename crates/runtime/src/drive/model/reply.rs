@@ -361,6 +361,12 @@ impl StreamedReply {
         }
     }
 
+    /// Whether any part of a reply has come: what a server says of the model, or counts, is one.
+    pub(super) fn has_begun(&self) -> bool {
+        let is_named = self.response_model.is_some() || self.usage().is_some();
+        is_named || self.has_stopped() || self.written() > 0 || !self.output_items.is_empty()
+    }
+
     /// Whether it is known why the model stopped.
     pub(super) fn has_stopped(&self) -> bool {
         self.stopped.is_some()

@@ -7,7 +7,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::reasoning::ReasoningFields;
-use crate::drive::model::failure::{AttemptFailure, Peer};
+use crate::drive::model::failure::{AttemptFailure, Peer, SentPart};
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::drive::model::usage_fields::{CountedTokens, UsageFields};
@@ -371,7 +371,9 @@ fn stop(peer: &Peer, reply: &mut StreamedReply, choice: &OpenaiChoice<'_>) -> Re
     reply.count(tokens(choice.usage));
     if let Some(error) = choice.error {
         let failure = peer.error_object(error.get().as_bytes());
-        return Err(UnreadableReply::Failed(AttemptFailure { usage: reply.usage(), ..failure }));
+        // Beside a choice, it is no answer in place of a reply.
+        let sent = SentPart::Request;
+        return Err(UnreadableReply::Failed(AttemptFailure { usage: reply.usage(), sent, ..failure }));
     }
     let filters = choice.content_filter_results.and_then(|filters| json_text::read(filters.get()).ok());
     if let Some(filters) = filters {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::items::{FINAL, ItemPlace, OutputItem, OutputItems, ReconciledItems};
-use crate::drive::model::failure::{AttemptFailure, Peer};
+use crate::drive::model::failure::{AttemptFailure, Peer, SentPart};
 use crate::drive::model::reasoning::{BEFORE_TEXT, BEHIND_TEXT};
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
@@ -251,7 +251,8 @@ fn ended(
     });
     if let Some(error) = response.error {
         let failure = peer.error_object(error.get().as_bytes());
-        return Err(UnreadableReply::Failed(AttemptFailure { usage: whole.usage(), ..failure }));
+        let sent = if whole.has_begun() { SentPart::Request } else { failure.sent };
+        return Err(UnreadableReply::Failed(AttemptFailure { usage: whole.usage(), sent, ..failure }));
     }
     whole.response_model = response.model;
     let filters = response.content_filters.and_then(|filters| json_text::read::<Value>(filters.get()).ok());

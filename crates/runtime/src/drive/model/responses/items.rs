@@ -118,6 +118,11 @@ pub(in crate::drive::model) struct OutputItems {
 }
 
 impl OutputItems {
+    /// Whether none has begun.
+    pub(in crate::drive::model) fn is_empty(&self) -> bool {
+        self.started.is_empty() && self.done.is_empty() && self.said.is_empty()
+    }
+
     /// Takes in the beginning of an item.
     pub(super) fn begin(&mut self, place: ItemPlace, json: &RawValue) {
         let item = json_text::read::<OutputItem<'_>>(json.get());
