@@ -148,3 +148,26 @@ fn a_key_that_stands_twice_in_what_a_program_prints_is_kept_and_named() {
     assert!(said.contains("stands twice in an object") && said.contains("false"), "{said}");
     assert!(!observed(&trace[1]).contains("stands twice"), "the twin");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_step_has_the_text_in_which_a_key_is_twice_as_it_came_and_a_path_into_it_names_the_key() {
+    let text = "{\"fee\":1,\"fee\":2}";
+    let server = Server::with(move |_, _| Answer::json(text));
+    let place = Place::new();
+    let say = json!({ "action_name": "say", "kind": "command", "program": "printf", "args": ["%s", text], "description": "Says." });
+    let get = crate::common::web("get", &server.url(), json!({}));
+    place.json("actions/all.json", &json!([say, get]));
+    place.json("loopctl.json", &json!({ "allow": { "commands": ["printf"], "private_addresses": true } }));
+    for kind in ["say", "get"] {
+        let flow = |output: Value| {
+            let step = json!({ "type": kind, "properties": {}, "outputKey": "a" });
+            place.json("flow.json", &json!({ "name": "w", "definition": { "actions": [step], "output": output } }));
+            place.call(&["run", "flow.json", "--output", "json", "--store", "memory"])
+        };
+        let ran = flow(json!("@a"));
+        assert_eq!(ran.json()["result"]["answer"], json!(text), "{ran:#?}");
+        let ran = flow(json!({ "fee": "@a.fee" }));
+        assert!(ran.code == 1 && ran.stdout.contains("`fee` twice in one object"), "{ran:#?}");
+    }
+}

@@ -29,12 +29,13 @@ pub(super) fn too_large() -> ToolFault {
 
 /// Converts bytes to a value: JSON when the type says so or when they are one object or array, with numbers as
 /// written; otherwise the text. JSON that is nested deeper than 128 levels stays a text. So does JSON with a
-/// duplicate key in an object, or one that is reserved, because its meaning is unclear; a line before the text names the key. Half of
-/// a character is read as U+FFFD.
+/// duplicate key in an object, or one that is reserved, because its meaning is unclear: the model that made the call reads a line before
+/// the text that names the key, and a step (`is_step`) has the text as it came, in which a path finds the same fault. Half of a character
+/// is read as U+FFFD.
 ///
 /// # Errors
 /// When they are neither JSON nor text: in no charset that is read, or with a zero byte.
-pub(super) fn value(bytes: &[u8], content_type: Option<&str>) -> Result<Value, ToolFault> {
+pub(super) fn value(bytes: &[u8], content_type: Option<&str>, is_step: bool) -> Result<Value, ToolFault> {
     let length = bytes.len();
     let text = match charset::decode(bytes, content_type) {
         Ok(text) => text,
@@ -56,7 +57,7 @@ pub(super) fn value(bytes: &[u8], content_type: Option<&str>) -> Result<Value, T
     };
     let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
     if let Some(error) = json_text::refusal(&readable(&text)).filter(|_| is_read(&text, content_type)) {
-        return Ok(Value::String(format!("[kept as text: {error}]\n{text}")));
+        return Ok(kept_as_text(text, &error, is_step));
     }
     if let Some(value) = read_json(&text, content_type) {
         let why = match (file_value::reserved_key(&text), file_value::key_twice(&text, &value)) {
@@ -64,9 +65,13 @@ pub(super) fn value(bytes: &[u8], content_type: Option<&str>) -> Result<Value, T
             (None, Some(key)) => format!("the key {key:?} stands twice in an object of this JSON"),
             (None, None) => return Ok(value),
         };
-        return Ok(Value::String(format!("[kept as text: {why}]\n{text}")));
+        return Ok(kept_as_text(text, &why, is_step));
     }
     Ok(Value::String(text))
+}
+
+fn kept_as_text(text: String, why: &impl std::fmt::Display, is_step: bool) -> Value {
+    Value::String(if is_step { text } else { format!("[kept as text: {why}]\n{text}") })
 }
 
 /// Why JSON of a database has no value: a key that is twice in an object, or one that no value may have. `value`: what was read.

@@ -64,7 +64,7 @@ impl CommandRunner {
         if let Some(trace) = &call.trace {
             prepared.join_trace(trace);
         }
-        process::run(&prepared).await
+        process::run(&prepared, call.at.is_some()).await
     }
 }
 

@@ -35,12 +35,12 @@ struct Printed {
     stderr: Vec<u8>,
 }
 
-/// Runs a program to its end. The program, and the processes that it started, are killed when this future is
+/// Runs a program to its end. `is_step`: what it prints is the value of a step. The program, and the processes that it started, are killed when this future is
 /// dropped and when the program has ended.
 ///
 /// # Errors
 /// When it can't be started, prints more than 1 MiB, or ends with another status than 0.
-pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, RawFault> {
+pub(in crate::drive::tool) async fn run(prepared: &Prepared, is_step: bool) -> Result<Value, RawFault> {
     let Ended { status, printed, much_memory } = to_its_end(prepared).await?;
     if !status.success() {
         let shown = if printed.stderr.is_empty() { &printed.stdout } else { &printed.stderr };
@@ -51,7 +51,7 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, Ra
     if printed.stdout.is_empty() {
         return Ok(json!({ "status": 0 }));
     }
-    Ok(match value(&printed.stdout, None).map_err(|fault| RawFault::from(fault).sent())? {
+    Ok(match value(&printed.stdout, None, is_step).map_err(|fault| RawFault::from(fault).sent())? {
         Value::String(text) => Value::String(text.strip_suffix('\n').map_or_else(|| text.clone(), str::to_owned)),
         other => other,
     })

@@ -19,7 +19,7 @@ fn shell(script: &str) -> Prepared {
 }
 
 async fn sh(script: &str) -> Result<Value, ToolFault> {
-    process::run(&shell(script)).await.map_err(|raw| raw.fault)
+    process::run(&shell(script), false).await.map_err(|raw| raw.fault)
 }
 
 /// Polls until a process is gone, or is a zombie that only init has to reap.
@@ -63,7 +63,7 @@ async fn each_argument_is_one_element_whatever_is_in_it() {
     prepared.args =
         vec!["sh".into(), "-c".into(), "for a in \"$@\"; do printf '%s\\1' \"$a\"; done".into(), "sh".into()];
     prepared.args.extend(args.iter().map(|arg| (*arg).to_owned()));
-    let Value::String(printed) = process::run(&prepared).await.unwrap() else { panic!("not text") };
+    let Value::String(printed) = process::run(&prepared, false).await.unwrap() else { panic!("not text") };
     assert_eq!(printed.split_terminator('\u{1}').collect::<Vec<_>>(), args);
 }
 
@@ -73,7 +73,7 @@ async fn the_environment_is_what_is_declared_and_nothing_else() {
     prepared.program = "/usr/bin/env".into();
     prepared.args.clear();
     prepared.env.push(("TOKEN".to_owned(), "x y".to_owned()));
-    let Value::String(printed) = process::run(&prepared).await.unwrap() else { panic!("not text") };
+    let Value::String(printed) = process::run(&prepared, false).await.unwrap() else { panic!("not text") };
     let names: Vec<&str> = printed.lines().map(|line| line.split_once('=').unwrap().0).collect();
     assert_eq!(names, ["LOOPCTL_CALL", "PATH", "TOKEN"]);
     assert!(printed.ends_with(&format!("PATH={PATH}\nTOKEN=x y")), "{printed}");
@@ -98,10 +98,10 @@ async fn another_status_is_a_failure_with_what_it_said() {
 async fn input_is_fed_and_ended() {
     let mut prepared = shell("wc -c");
     prepared.stdin = Some(vec![b'x'; 300_000]);
-    assert_eq!(process::run(&prepared).await.unwrap(), json!("300000"));
+    assert_eq!(process::run(&prepared, false).await.unwrap(), json!("300000"));
     // A program that reads no input, and one that waits for input that nobody gives.
     prepared.args = vec!["-c".into(), "echo done".into()];
-    assert_eq!(process::run(&prepared).await.unwrap(), json!("done"));
+    assert_eq!(process::run(&prepared, false).await.unwrap(), json!("done"));
     assert_eq!(sh("cat").await.unwrap(), json!({"status": 0}));
 }
 
@@ -135,7 +135,7 @@ async fn what_a_program_leaves_running_is_killed_when_it_ends() {
 
 /// Drives a call until the file exists, and drops it in the middle.
 async fn dropped(prepared: &Prepared, file: &Path) {
-    let run = process::run(prepared);
+    let run = process::run(prepared, false);
     tokio::pin!(run);
     while !file.exists() {
         tokio::select! {
@@ -266,14 +266,14 @@ async fn what_leaves_the_group_and_clears_its_environment_is_seen_to_live() {
 async fn arguments_beyond_the_systems_limit_are_a_failure() {
     let mut prepared = shell("true");
     prepared.args.push("x".repeat(2 * 1024 * 1024));
-    assert_eq!(process::run(&prepared).await.unwrap_err().fault.class, "arguments too long");
+    assert_eq!(process::run(&prepared, false).await.unwrap_err().fault.class, "arguments too long");
 }
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_a_failure() {
     let mut prepared = shell("true");
     prepared.program = "/nowhere/program".into();
-    assert_eq!(process::run(&prepared).await.unwrap_err().fault.class, "program not found");
+    assert_eq!(process::run(&prepared, false).await.unwrap_err().fault.class, "program not found");
 }
 
 #[test]

@@ -94,11 +94,11 @@ fn the_end_of_a_program_is_said_with_its_status_its_signal_or_its_memory() {
 async fn a_failure_says_what_was_printed_when_there_is_no_error_output() {
     let ready = prepared(&["-c", "echo out; exit 3"], &[], None).unwrap();
     let ready = Prepared { cwd: "/".into(), ..ready };
-    let fault = process::run(&ready).await.unwrap_err().fault;
+    let fault = process::run(&ready, false).await.unwrap_err().fault;
     assert_eq!((fault.class.as_str(), fault.detail.as_str()), ("program ended with status 3", "out\n"));
     // One line end is the program's; the others are the text's.
     let lines = Prepared { args: vec!["-c".to_owned(), "printf 'a\\n\\n'".to_owned()], ..ready };
-    assert_eq!(process::run(&lines).await.unwrap(), json!("a\n"));
+    assert_eq!(process::run(&lines, false).await.unwrap(), json!("a\n"));
 }
 
 #[tokio::test]

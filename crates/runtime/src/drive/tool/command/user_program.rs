@@ -42,7 +42,7 @@ impl NamedProgram<'_> {
             stdin: Some(self.stdin.into_bytes()),
             cwd: PathBuf::from("."),
         };
-        match tokio::time::timeout(self.at_most, process::run(&prepared)).await {
+        match tokio::time::timeout(self.at_most, process::run(&prepared, false)).await {
             Ok(ended) => ended.map(drop).map_err(|raw| raw.fault),
             Err(_) => Err(fault(format!("timed out after {} ms", self.at_most.as_millis()), "")),
         }

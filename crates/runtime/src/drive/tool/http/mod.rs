@@ -129,6 +129,7 @@ impl HttpRunner {
             ok_status: action.ok_status.as_deref(),
             error_body: action.error_body,
             is_notice: matches!(tool.body, Some(Body::Notice(_))),
+            is_step: call.at.is_some(),
         };
         let refused = match self.perform(request, policy, progress).await {
             Err(fault) if !sent.is_empty() && is_unauthorized(&fault) => fault,

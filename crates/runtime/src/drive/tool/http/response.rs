@@ -34,6 +34,8 @@ pub(super) struct AnswerPolicy<'a> {
     /// Whether it is a text for a target: a redirect that would make a GET of the request is a failure, because nothing would be sent
     /// then; and what was sent is delivered, whatever the answer is.
     pub(super) is_notice: bool,
+    /// Whether the answer is the value of a step, and no text for a model.
+    pub(super) is_step: bool,
 }
 
 /// A successful answer as a value.
@@ -61,7 +63,7 @@ pub(super) async fn read(response: Response, method: &Method, policy: AnswerPoli
     if bytes.is_empty() {
         return Ok(json!({ "status": status }));
     }
-    Ok(value(&bytes, content_type.as_deref())?)
+    Ok(value(&bytes, content_type.as_deref(), policy.is_step)?)
 }
 
 /// The fault of an answer that is a part of what was asked for.

@@ -228,7 +228,8 @@ impl McpRunner {
                     }
                 }
                 Ok(answer) => {
-                    let form = served.output.as_ref().map_or(ResultForm::All, ResultForm::Structure);
+                    let all = ResultForm::All { is_step: call.at.is_some() };
+                    let form = served.output.as_ref().map_or(all, ResultForm::Structure);
                     return result::read(&served.server, &served.name, form, &answer);
                 }
             }

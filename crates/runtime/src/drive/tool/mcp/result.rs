@@ -14,8 +14,8 @@ use loopctl_lang::program::schema::Schema;
 /// What is given of a result that has a structure and texts beside it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ResultForm<'a> {
-    /// The structure, and texts that say something else.
-    All,
+    /// The structure, and texts that say something else. `is_step`: for a step of a workflow, and no model.
+    All { is_step: bool },
     /// The structure alone, as this schema of the tool describes it: later steps name its parts.
     Structure(&'a Schema),
 }
@@ -47,7 +47,8 @@ pub(super) fn read(server: &str, tool: &str, form: ResultForm<'_>, result: &Valu
         Some(structure) => json!({ "structuredContent": structure, "text": text }),
         None if parts.is_empty() => json!({ "status": "ok" }),
         // One text that is JSON is read as that, as the answers of other tools are.
-        None => value(text.as_bytes(), None).unwrap_or(Value::String(text)),
+        None => value(text.as_bytes(), None, matches!(form, ResultForm::All { is_step: true }))
+            .unwrap_or(Value::String(text)),
     };
     match result.get("isError") {
         None | Some(Value::Null | Value::Bool(false)) => {}
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     fn given(result: &Value) -> Value {
-        read("s", "t", ResultForm::All, result).unwrap()
+        read("s", "t", ResultForm::All { is_step: false }, result).unwrap()
     }
 
     #[test]
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn a_failure_keeps_its_texts_and_its_structure() {
         let result = json!({"isError": true, "content": [{"type": "text", "text": "no such file"}], "structuredContent": {"code": 2}});
-        let raw = read("files", "read", ResultForm::All, &result).unwrap_err();
+        let raw = read("files", "read", ResultForm::All { is_step: false }, &result).unwrap_err();
         assert_eq!(raw.fault.class, "server files: `read` failed");
         assert_eq!(*raw.answer.unwrap(), json!({"structuredContent": {"code": 2}, "text": "no such file"}));
         assert!(!raw.is_uncertain);
@@ -241,8 +242,10 @@ mod tests {
             "a": {"method": "elicitation/create", "params": {"message": "Which account?"}},
             "b": {"method": "sampling/createMessage"},
         }});
-        let raw = read("s", "t", ResultForm::All, &result).unwrap_err();
+        let raw = read("s", "t", ResultForm::All { is_step: false }, &result).unwrap_err();
         assert_eq!(*raw.answer.unwrap(), json!({"asked": ["Which account?", "sampling/createMessage"]}));
-        assert!(read("s", "t", ResultForm::All, &json!({"resultType": "odd"})).unwrap_err().is_uncertain);
+        assert!(
+            read("s", "t", ResultForm::All { is_step: false }, &json!({"resultType": "odd"})).unwrap_err().is_uncertain
+        );
     }
 }

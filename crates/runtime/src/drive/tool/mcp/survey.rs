@@ -121,7 +121,8 @@ impl McpServers {
             Err(Unanswered { why: session.late(mark, limit), was_sent })
         });
         let read = answer.map_err(|unanswered| unanswered.raw(name));
-        let read = read.and_then(|answer| result::read(name, tool, result::ResultForm::All, &answer));
+        let read =
+            read.and_then(|answer| result::read(name, tool, result::ResultForm::All { is_step: false }, &answer));
         read.map(|value| self.reach.vault.scrub_value(value)).map_err(|raw| {
             let answer = raw.answer.map(|answer| answer.to_string()).unwrap_or_default();
             let mut fault = ToolFault { answer, ..raw.fault };
