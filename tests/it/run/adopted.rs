@@ -375,3 +375,22 @@ fn a_raised_limit_with_a_document_that_handles_the_limit_continues_the_steps() {
     let paths: Vec<String> = server.requests().iter().map(|request| request.path.clone()).collect();
     assert_eq!((ran.code, paths), (0, vec!["/pay/a".to_owned(), "/pay/b".to_owned()]), "{ran:#?}");
 }
+
+#[test]
+fn a_document_that_is_refused_names_the_step_that_changed_and_what_may_be_changed() {
+    let filter = json!({ "filter": { "condition": { "equal": ["@input.z", 1] } } });
+    let choose = json!({ "type": "choose", "id": "c", "cases": [{ "when": { "hasKey": "@pay" }, "steps": [named("go", "bad")] }] });
+    for now in [
+        json!([named("a", "a")]),
+        json!([named("a", "a"), with(named("go", "bad"), filter)]),
+        json!([named("a", "a"), choose]),
+    ] {
+        let paying = Paying::new();
+        paying.steps(json!([named("a", "a"), named("go", "bad")]));
+        paying.run(1);
+        paying.steps(now.clone());
+        paying.refused(&AGAIN, &["the step `go` (`pay`) was made", "may be corrected"]);
+        let said = paying.call(&AGAIN).stderr;
+        assert!(!said.contains("event ") && !said.contains("is open at"), "{now}: {said}");
+    }
+}

@@ -102,9 +102,13 @@ impl Engine {
                 compared(&one, &other, at, &event.kind).map_err(refused)?;
                 note_changed(&one, &other, event, &mut adoption.changed);
             }
-            // What does not fit is refused by the fold that follows.
-            if one.take(event).and_then(|()| other.take(event)).is_none() {
+            let made = outcome_of(&event.kind).and_then(|at| Some((at, one.begun.get(at)?.kind.clone())));
+            // A journal that is damaged is refused by the fold that follows.
+            if one.take(event).is_none() {
                 return Ok(adoption);
+            }
+            if other.take(event).is_none() {
+                return Err(refused(unfit(event, made, &other.state.phase)));
             }
             if let Some(decided) = decided {
                 decided.compared(&one, &other).map_err(refused)?;
@@ -244,6 +248,21 @@ fn compared(one: &FoldedSide<'_>, other: &FoldedSide<'_>, at: &str, kind: &Event
         return Err(format!("the step `{at}` (`{}`) was made with another input: {BY_NUMBER}", before.kind));
     }
     Ok(())
+}
+
+/// Why an event does not fit a document, and what may be changed instead. `made`: the step that it is the outcome of, and its type.
+fn unfit(event: &Event, made: Option<(&str, String)>, phase: &Phase) -> String {
+    const MAY_CHANGE: &str = "Each step that has an outcome must begin by it too, with the same `id` and type, and after the same steps; \
+                              a step that failed may be corrected, and others may follow it";
+    let why = match phase {
+        Phase::Ended(_) => "by it the run has ended before that",
+        _ => "by it that step is not under way then",
+    };
+    match (made, &event.kind) {
+        (Some((at, kind)), _) => format!("the step `{at}` (`{kind}`) was made, and {why}. {MAY_CHANGE}"),
+        (None, EventKind::Human(_)) => format!("a human decided about a step that does not wait by it. {MAY_CHANGE}"),
+        (None, _) => format!("by it, the run would not have come to where it is. {MAY_CHANGE}"),
+    }
 }
 
 /// Notes whether a step that failed has another request now.

@@ -66,8 +66,11 @@ pub fn seen(program: &Program, run_id: &str, events: Vec<Event>, mut see: impl F
 
 /// The fault of a journal of which an event does not fit.
 pub(super) fn does_not_fit(run_id: &str, at: usize, refused: &Refused) -> Fault {
-    Fault::Journal { run: run_id.to_owned(), reason: format!("event {at} does not fit: {refused}") }
+    Fault::Journal { run: run_id.to_owned(), reason: format!("event {at}{UNFIT}{refused}") }
 }
+
+/// Between the number of an event and why it does not fit.
+const UNFIT: &str = " does not fit: ";
 
 /// The state of a run under a document that is new to it.
 ///
@@ -86,7 +89,13 @@ pub fn adoptable(folded: Result<State, Fault>, had_ended: bool, reopens: bool) -
                 .to_owned(),
         )),
         Ok(_) if has_ended && !reopens => Err(refused("by it, the run has ended already".to_owned())),
-        Err(Fault::Journal { reason, .. }) => Err(refused(format!("what happened does not fit it ({reason})"))),
+        Err(Fault::Journal { reason, .. }) => {
+            let why = reason.split_once(UNFIT).map_or(reason.as_str(), |(_, why)| why);
+            Err(refused(format!(
+                "by it, the run would not have come to where it is ({why}). What its calls and replies depended on stays as it was; \
+                 what follows may be changed"
+            )))
+        }
         other => other,
     }
 }
