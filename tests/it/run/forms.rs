@@ -190,3 +190,15 @@ fn the_terminal_takes_a_text_of_several_lines_and_says_what_it_drops() {
     let result: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(result["result"]["answer"], json!({ "why": "It broke.\n\nTwice.", "who": "Ada" }));
 }
+
+#[test]
+fn a_form_of_keys_takes_no_answer_in_which_a_key_is_twice() {
+    let place = place();
+    let form = json!({ "id": "ask", "type": "PbotForm", "properties": { "expected_keys": ["fee"] } });
+    definition(&place, json!({ "actions": [form], "output": "@fee" }));
+    run(&place, json!({}));
+    let (ran, _) = resume(&place, &["--answer", r#"{"fee":1,"fee":2}"#]);
+    assert!(ran.code == 2 && ran.stderr.contains("the key `fee` is twice"), "{ran:#?}");
+    let (ran, result) = resume(&place, &["--answer", r#"{"fee":1}"#]);
+    assert_eq!((ran.code, &result["result"]["answer"]), (0, &json!(1)), "{ran:#?}");
+}

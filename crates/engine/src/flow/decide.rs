@@ -12,11 +12,12 @@ use super::wait;
 use crate::address::{StepAddress, split_address};
 use crate::decision::decision_record::{ApprovalCount, DecisionRecord};
 use crate::effect::{Effect, Effects, Refused};
-use crate::event::Decided;
-use crate::operation::{AfterDecision, Conclusion, Taken};
+use crate::event::{Decided, Decision};
+use crate::operation::{AfterDecision, AskedFor, Conclusion, OpenStep, Progress, Taken};
 use crate::question::StepQuestion;
 use crate::state::{FlowState, Phase};
 use loopctl_lang::language::step::OnRejected;
+use loopctl_lang::program::file_value::key_twice_in;
 use loopctl_lang::program::flow::{APPROVAL_KEYS, FlowProgram, StepAction};
 
 /// Applies a decision to the step that it is about.
@@ -47,11 +48,24 @@ pub(super) fn decided(program: &FlowProgram, state: &mut FlowState, decided: &De
 /// # Errors
 /// Why it does not fit.
 pub(super) fn fits(program: &FlowProgram, state: &FlowState, decided: &Decided) -> Result<(), Refused> {
-    StepsMeant::of(program, state, decided)?;
+    let meant_steps = StepsMeant::of(program, state, decided)?;
+    meant_steps.about.iter().try_for_each(|at| has_no_key_twice(state, at, decided))?;
     let Some(call) = decided.call else { return Ok(()) };
     let waiting = state.waiting_steps();
     match meant(&waiting, decided)?.iter().find(|step| step.question.run_id.is_none() && step.run_pause.is_none()) {
         Some(step) => Err(Refused::new(format!("call {call} does not wait; what waits: the step `{}`", step.at))),
+        None => Ok(()),
+    }
+}
+
+/// Whether the answer to a form of keys has each of them once: a journal may hold one of which the last value was taken.
+fn has_no_key_twice(state: &FlowState, at: &StepAddress, decided: &Decided) -> Result<(), Refused> {
+    let Decision::Answer(answer) = &decided.decision else { return Ok(()) };
+    let is_form = |open: &OpenStep| matches!(open.progress, Progress::Asks(AskedFor::Form { .. }));
+    match state.progress.open_at(at).filter(|open| is_form(open)).and_then(|_| key_twice_in(answer)) {
+        Some(key) => Err(Refused::new(format!(
+            "the form is not filled in: the key `{key}` is twice in the answer, and JSON keeps one of the two"
+        ))),
         None => Ok(()),
     }
 }
