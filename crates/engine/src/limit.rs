@@ -188,6 +188,10 @@ pub(super) fn failed(program: &LoopProgram, state: &LoopState, limit: Limit) -> 
         Limit::Context => ("context", context_words(program, state)),
         Limit::Budget => ("budget", "the run's budget is spent".to_owned()),
     };
+    let message = match state.last_refusal() {
+        Some(why) => format!("{message}; {why}"),
+        None => message,
+    };
     // A timeout may not happen again; the other limits will be reached again.
     let error = RunError { code: code.to_owned(), message, retryable: limit == Limit::Timeout, step: None };
     Next::fail(state, limit.into(), error)

@@ -505,6 +505,14 @@ impl LoopState {
     pub fn has_answered_an_empty_reply(&self) -> bool {
         self.entries.last().and_then(RefusalCause::of_entry) == Some(RefusalCause::Empty)
     }
+
+    /// That the last reply was refused, in a sentence with what the provider says of it; none if it was not.
+    pub(super) fn last_refusal(&self) -> Option<String> {
+        let is_refused = self.entries.last().and_then(RefusalCause::of_entry) == Some(RefusalCause::Refused);
+        let words = &self.watch.refusal;
+        let why = if words.is_empty() { String::new() } else { format!(": {words}") };
+        is_refused.then(|| format!("the model or its provider refused the last reply{why}"))
+    }
 }
 
 impl StateHead {

@@ -143,3 +143,28 @@ fn a_last_reply_that_is_no_answer_is_shown_too() {
     let text = place.call(&["trace", "r"]).stdout;
     assert!(text.contains("gave no answer") && text.contains("MARK-last"), "{text}");
 }
+
+#[test]
+fn a_last_word_that_was_refused_is_in_the_error_with_the_words_of_the_provider() {
+    for (finish, message) in [
+        ("content_filter", json!({ "role": "assistant", "content": "x" })),
+        ("stop", json!({ "role": "assistant", "content": null, "refusal": "I can't help with that." })),
+    ] {
+        let server = Server::with(move |number, _| match number {
+            0 => Answer::openai(&look("a").to_string()),
+            _ => Answer::json(&json!({ "choices": [{ "finish_reason": finish, "message": message }] })),
+        });
+        let place = crate::common::answering(&json!({ "max_iterations": 1, "on_limit": "answer" }), "found");
+        let path = place.path().join("loopctl.json");
+        let mut project: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        project["models"] =
+            json!({ "m": { "provider": "openai", "model": "small", "base_url": format!("{}/v1", server.url()) } });
+        project["model"] = json!("m");
+        place.json("loopctl.json", &project);
+        let ran = place.call_with(&["run", "loop.json", "--output", "json"], &[("OPENAI_API_KEY", "k")]);
+        let error = ran.json()["error"].clone();
+        let said = error["message"].as_str().unwrap_or_default();
+        assert!(error["code"] == "max_iterations" && said.contains("refused the last reply"), "{ran:#?}");
+        assert!(finish != "stop" || said.contains("can't help"), "{said}");
+    }
+}
