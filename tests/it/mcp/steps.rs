@@ -203,3 +203,16 @@ fn a_run_keeps_the_tools_of_its_steps() {
         assert!(shown.code == 0 && shown.stdout.contains("notes.read"), "{gone}: {shown:#?}");
     }
 }
+
+#[test]
+fn a_played_result_is_held_against_the_pinned_schema_as_one_of_the_server_is() {
+    let place = pinned();
+    flow(&place, json!([step("notes.counts", json!({}))]), json!("@counts"));
+    for (given, status) in [(json!({ "n": 9 }), "completed"), (json!({ "m": 9 }), "failed"), (json!("9"), "failed")] {
+        let scenario = json!({ "name": "counts", "input": {}, "tools": { "notes.counts": [given] },
+            "expect": { "status": status } });
+        place.json("flow.test.json", &json!({ "document": "flow.json", "scenarios": [scenario] }));
+        let played = place.call(&["test", "flow.test.json"]);
+        assert_eq!(played.code, 0, "{given}: {played:#?}");
+    }
+}

@@ -33,9 +33,24 @@ fn refused(by: &AskingServer, why: &str) -> RawFault {
     RawFault::from(fault(class, ""))
 }
 
-/// What is played for the tool of a server: a result that asks is a question, as that of the server would be.
+/// What is played for the tool of a server: a result that asks is a question, as that of the server would be, and one that its pinned
+/// schema does not describe fails the call.
 pub(super) fn played(tool: &Tool, value: Value) -> Result<Value, RawFault> {
-    let Some(served) = tool.served().filter(|_| is_question(&value)) else { return Ok(value) };
+    let Some(served) = tool.served() else { return Ok(value) };
+    if !is_question(&value) {
+        let undescribed = served.output.as_ref().and_then(|schema| schema.faults(&value).into_iter().next());
+        return match undescribed {
+            Some(wrong) => {
+                let at = if wrong.path.is_empty() { String::new() } else { format!(" (at `{}`)", wrong.path) };
+                let class = format!(
+                    "the result that is played for `{}` is not what its pinned output schema describes: {}{at}",
+                    served.name, wrong.message
+                );
+                Err(RawFault::from(fault(class, "")).sent())
+            }
+            None => Ok(value),
+        };
+    }
     Err(RawQuestion::fault(AskingServer { mcp_server: served.server.clone(), tool: served.name.clone() }, value))
 }
 

@@ -8,7 +8,7 @@ use super::Toolbox;
 use super::asking_tool::played;
 use super::call::{Spent, ToolCall};
 use super::http::is_lost;
-use super::llm::LlmTool;
+use super::llm::{LlmTool, scripted_answer};
 use super::output::{self, fault};
 use super::runner::{RawFault, RawOutcome, ToolRunner as _};
 use super::scripted::failed;
@@ -38,7 +38,10 @@ impl Toolbox {
                     RawOutcome { result: outcome.result.and_then(|value| played(tool, value)), ..outcome }
                 }
                 None => match stage.player.tool(&tool.name, started.number) {
-                    Some(ToolResult::Ok(value)) => played(tool, value).into(),
+                    Some(ToolResult::Ok(value)) => {
+                        let answer = scripted_answer(tool, value).map_err(RawFault::from);
+                        answer.and_then(|value| played(tool, value)).into()
+                    }
                     Some(ToolResult::Failed(fault)) => Err(failed(fault)).into(),
                     None => self.perform_locally(stage, tool, call, started.index).await,
                 },
