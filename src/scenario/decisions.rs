@@ -146,6 +146,13 @@ pub fn is_for_crashes(decision: &ScenarioDecision) -> bool {
     says || decision.retry.is_some() && decision.about.as_deref() != Some("model_error")
 }
 
+/// Whether a decision that names no kind asks a model again that a run waits for: a call that a crash left open is not alone in
+/// being retried.
+pub fn asks_model_again(decision: &ScenarioDecision, state: &State) -> bool {
+    let is_meant = |one: &WaitingQuestion| one.kind == Termination::ModelError && one.is_meant(decision);
+    decision.retry == Some(true) && is_for_crashes(decision) && waiting(state).iter().any(is_meant)
+}
+
 /// What a decision means for the pause that a run is in.
 ///
 /// # Errors

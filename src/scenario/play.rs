@@ -1,14 +1,14 @@
 //! Plays a scenario: offline by construction, on a simulated clock, and with a journal in memory. In a live play the models
 //! of the document are asked, and time passes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::decisions::{Answered, after_crash, answered, is_for_crashes, wait_ends_at_ms};
+use super::decisions::{Answered, after_crash, answered, asks_model_again, is_for_crashes, wait_ends_at_ms};
 use super::journal::{CrashPoint, StoppableJournal};
 use super::judge::Failure;
 use super::story::{Journals, RunStory, StoryPause};
@@ -194,6 +194,8 @@ impl Performance<'_> {
         // again.
         let mut given: Option<(usize, Phase, usize)> = None;
         let mut resume: Option<Resume> = None;
+        // The decisions without a kind that asked a model again.
+        let mut asked_again = BTreeSet::new();
         // The pause that is to pass its time, and until when.
         let mut expiring: Option<(u32, i64)> = None;
         for _ in 0..MAX_PAUSES {
@@ -236,6 +238,8 @@ impl Performance<'_> {
             let is_lost = |(_, pause, before): &&(usize, Phase, usize)| *pause == state.phase && *before == stored;
             let again = given.as_ref().filter(|_| self.stored.is_some()).filter(is_lost);
             let again = again.and_then(|(index, ..)| Some((*index, self.play.decisions.get(*index)?)));
+            let before = decisions.peek().map_or(self.play.decisions.len(), |(index, _)| *index);
+            let again = again.or_else(|| unnamed_retry(self.play.decisions.get(..before)?, &state, &mut asked_again));
             let next = again.or_else(|| decisions.peek().copied());
             if next.is_none() && self.play.is_left_waiting && pause.question.kind == Termination::WaitingEvent {
                 break;
@@ -455,6 +459,20 @@ fn project_on_stage(program: &Program) -> std::io::Result<(Project, Option<TempD
         datasource.url = format!("sqlite:{}", file.display());
     }
     Ok((project, Some(folder)))
+}
+
+/// The first of these decisions that is a retry without a kind, and asks a model again which the run waits for. Each does so once.
+fn unnamed_retry<'d>(
+    decisions: &'d [ScenarioDecision],
+    state: &State,
+    asked_again: &mut BTreeSet<usize>,
+) -> Option<(usize, &'d ScenarioDecision)> {
+    let asks = |(index, decision): &(usize, &ScenarioDecision)| {
+        !asked_again.contains(index) && asks_model_again(decision, state)
+    };
+    let found = decisions.iter().enumerate().find(asks)?;
+    asked_again.insert(found.0);
+    Some(found)
 }
 
 /// Failures of a play at the places of a scenario.

@@ -26,11 +26,14 @@ pub(super) fn all(program: &LoopProgram, map: &CoverageMap) -> Vec<ProbeScript> 
         ProbeScript { scenario: maker.scenario(&what, replies), what, aim: ProbeAim::Point(point) }
     });
     let mut all: Vec<ProbeScript> = of_loop.collect();
-    all.push(maker.script("the model is asked again", ProbeAim::ModelRetry, {
-        maker.complete().map(|complete| said([vec![json!({ "http": 503 })], complete].concat()))
-    }));
+    // One attempt is no other one.
+    if program.properties.retry.attempts.unwrap_or(DEFAULT_ATTEMPTS) > 1 {
+        all.push(maker.script("the model is asked again", ProbeAim::ModelRetry, {
+            maker.complete().map(|complete| said([vec![json!({ "http": 503 })], complete].concat()))
+        }));
+    }
     for tool in maker.tools() {
-        if tool.retry.is_some() {
+        if tool.retry.as_ref().is_some_and(|retry| retry.attempts > 1) {
             let play = maker
                 .calling(tool, 1)
                 .map(|play| with(play, "faults", json!([{ "action": tool.name, "nth": 1, "fails": "http 503" }])));
@@ -128,7 +131,9 @@ impl<'p> ScriptMaker<'p> {
             (CoverageKind::Ending, "budget") => {
                 let tokens = self.program.properties.budget.as_ref().and_then(|budget| budget.tokens);
                 let tokens = tokens.ok_or("what a played model costs is not known: write a scenario")?;
-                Ok(json!({ "replies": [{ "text": "...", "usage": { "input": tokens, "output": 1 } }] }))
+                // A plain text is an answer in some dialects: one that is cut off is a reply in none.
+                let reply = json!({ "text": "...", "finish": "length", "usage": { "input": tokens, "output": 1 } });
+                Ok(said(vec![reply]))
             }
             (CoverageKind::Ending, "stuck") => guided(self.notes(n.saturating_mul(rounds), |_| 1)?),
             (CoverageKind::Ending, "model_error") => {

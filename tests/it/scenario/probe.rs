@@ -139,3 +139,45 @@ fn a_plain_text_is_no_invalid_reply_where_it_is_an_answer() {
         }
     }
 }
+
+#[test]
+fn what_a_loop_cannot_come_to_is_no_failed_probe() {
+    for more in [
+        json!({ "dialect": "tool_calls", "budget": { "tokens": 5000 } }),
+        json!({ "dialect": "final_answer", "budget": { "tokens": 5000 } }),
+        json!({ "retry": { "attempts": 1 } }),
+    ] {
+        let mut properties =
+            json!({"mode": "react", "objective": "Do it.", "tools": [{"type": "action", "name": "lookup"}]});
+        properties.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let project = json!({"model": "m", "models": {"m": {"provider": "openai", "model": "gpt-4o-mini"}},
+            "allow": {"hosts": ["shop.example.com"]}});
+        let document = json!({"type": "loop", "name": "orders", "properties": properties});
+        let folder = folder(&[("loop.json", document), ("loopctl.json", project), ("actions/lookup.json", lookup())]);
+        let probed = loopctl(&["test", "--probe", &folder.path().join("loop.json").display().to_string()]);
+        let text = stderr(&probed);
+        assert!(probed.status.code() == Some(0) && !text.contains('✗'), "{more}: {text}");
+    }
+}
+
+#[test]
+fn a_retry_without_a_kind_asks_a_model_again_that_the_run_waits_for() {
+    let properties = json!({"mode": "react", "objective": "Do it.", "on_model_outage": "pause", "retry": {"attempts": 1},
+        "tools": [{"type": "action", "name": "lookup"}]});
+    let document = json!({"type": "loop", "name": "orders", "properties": properties});
+    let replies = json!([{"http": 503}, {"thought": "Done.", "answer": "ok"}]);
+    for (decisions, code) in [(json!([{"retry": true}]), Some(0)), (json!([]), Some(1))] {
+        let scenario =
+            json!({"name": "one", "replies": replies, "decisions": decisions, "expect": {"status": "completed"}});
+        let tests = json!({"document": "loop.json", "scenarios": [scenario]});
+        let project = json!({"allow": {"hosts": ["shop.example.com"]}});
+        let folder = folder(&[
+            ("loop.json", document.clone()),
+            ("loopctl.json", project),
+            ("actions/lookup.json", lookup()),
+            ("loop.test.json", tests),
+        ]);
+        let tested = loopctl(&["test", &path(&folder)]);
+        assert_eq!(tested.status.code(), code, "{decisions}: {}{}", stdout(&tested), stderr(&tested));
+    }
+}
