@@ -168,6 +168,16 @@ impl NextCommands {
         ways
     }
 
+    /// The commands with which a run continues that waits, or has failed; none where nobody continues it here.
+    pub fn continuing(&self, result: &RunResult) -> Vec<(String, String)> {
+        match (result.status, result.termination) {
+            _ if self.is_imported && result.finished_at.is_none() => Vec::new(),
+            (Status::Paused, kind) if self.is_copy => self.in_restate(kind),
+            (Status::Paused, Some(kind)) => self.decisions(kind, result),
+            _ => self.again(result),
+        }
+    }
+
     /// The commands that decide about what a run waits for, in a sentence; none when it waits for nothing.
     pub fn deciding(&self, result: &RunResult) -> Option<String> {
         let kind = result.pause.as_ref().map(|pause| pause.question.kind);

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::follow;
+use super::limits::raising_flags;
 use super::model_wait::{self, ShownModelWait};
 use super::next_commands::NextCommands;
 use super::output::{json_line, shown};
@@ -101,7 +102,7 @@ impl TraceCommand {
         }
         let (journal, place) = self.store.open()?;
         let RecordedRun { id: run, program, state, engine } = RecordedRun::named(&self.run, &journal, &place).await?;
-        let mut next = NextCommands::new(&run, &place);
+        let mut next = NextCommands { raising: raising_flags(&program, &state), ..NextCommands::new(&run, &place) };
         let redact = Redaction::new(&program.project.redact);
         let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
         let summary = engine.find(&run).await.map_err(CommandError::from)?;

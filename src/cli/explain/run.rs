@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
+use crate::cli::limits::raising_flags;
 use crate::cli::model_wait;
 use crate::cli::next_commands::NextCommands;
 use crate::cli::output::{ListOutput, json_line, shown};
@@ -45,7 +46,7 @@ struct Explained {
     evidence: Vec<String>,
     /// The changes of the document that were tried, with what came of them.
     tried: Vec<TriedChange>,
-    /// The commands with which it continues, if it failed and may.
+    /// The commands with which it continues, if it waits, or failed, and may.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     next: Vec<String>,
 }
@@ -78,6 +79,10 @@ pub(super) async fn perform(
     let events = engine.events(run).await?;
     let redact = Redaction::new(&program.project.redact);
     let summary = engine.find(run).await.map_err(CommandError::from)?;
+    let mut commands = NextCommands::new(run, place);
+    commands.raising = raising_flags(&program, &state);
+    commands.is_imported = summary.as_ref().is_some_and(|summary| summary.is_imported() || summary.is_unfinished());
+    commands.is_copy = !commands.is_imported && summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
     let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
     let result = result(Shown { trace: true, is_quarantined, ..shown(&program) }, &state, &redact);
     let line = match result.status {
@@ -109,7 +114,7 @@ pub(super) async fn perform(
             evidence(&result, &program, state.now.active_ms)
         },
         tried,
-        next: next(run, place, &state, &result),
+        next: next(&commands, &state, &result),
     };
     match output {
         ListOutput::Json => surface.print(&json_line(&explained)?)?,
@@ -118,12 +123,12 @@ pub(super) async fn perform(
     Ok(Exit::Completed)
 }
 
-/// The commands with which a run continues that failed; none for a sub-run, which its caller retries.
-fn next(run: &str, place: &StorePlace, state: &State, result: &RunResult) -> Vec<String> {
+/// The commands with which a run continues; none for a sub-run, which its caller retries.
+fn next(next: &NextCommands, state: &State, result: &RunResult) -> Vec<String> {
     if state.header.caller.is_some() {
         return Vec::new();
     }
-    NextCommands::new(run, place).again(result).into_iter().map(|(_, command)| command).collect()
+    next.continuing(result).into_iter().map(|(_, command)| command).collect()
 }
 
 /// Why a run has not begun.

@@ -11,7 +11,8 @@ fn explained(name: &str, properties: Value, replies: &[Value]) -> (Place, String
     run(&place, "r", &[]);
     let shown = place.call(&["explain", "r"]);
     assert_eq!(shown.code, 0, "{name}: {shown:#?}");
-    let text = format!("## {name}\n{}\n", shown.stdout);
+    // The commands call the program as it was called.
+    let text = format!("## {name}\n{}\n", shown.stdout.replace(env!("CARGO_BIN_EXE_loopctl"), "loopctl"));
     (place, text)
 }
 
@@ -69,4 +70,19 @@ fn what_a_model_said_controls_no_terminal() {
     let odd = look("\u{1b}[2J\u{202e}");
     let (_, text) = explained("odd", json!({}), &[odd.clone(), odd.clone(), odd]);
     assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
+}
+
+#[test]
+fn a_run_that_waits_or_that_a_limit_ended_has_the_commands_with_which_it_continues() {
+    let ask = [think("__pause_for_human__", json!({ "question": "Which?" }))];
+    for (properties, replies, command) in [
+        (json!({ "max_iterations": 2 }), &[look("a"), look("b")][..], "--max-iterations 4"),
+        (json!({ "budget": { "tokens": 900 } }), &[look("a"), look("b"), done()], "--budget-tokens "),
+        (json!({}), &ask, "--answer "),
+    ] {
+        let (place, text) = explained("next", properties, replies);
+        assert!(text.contains("resume r") && text.contains(command), "{command}: {text}");
+        let next = place.call(&["explain", "r", "--output", "json"]).json()["next"].clone();
+        assert!(next.to_string().contains(command), "{next:#}");
+    }
 }
