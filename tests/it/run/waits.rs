@@ -279,3 +279,18 @@ fn an_event_that_a_waiting_run_is_about_to_take_is_taken_by_no_run_that_begins_t
     assert_eq!((waits.code, &waits.json()["result"]["answer"]["payment"]["order"]), (0, &json!(7)), "{waits:#?}");
     assert_eq!(call(&["resume", "begins"]).code, 3, "the event is given once");
 }
+
+#[test]
+fn two_events_that_came_before_the_resume_are_both_taken_by_it() {
+    let wait =
+        |key: &str| json!({ "id": key, "type": "wait_for_event", "outputKey": key, "properties": { "event": "paid" } });
+    let waiting = Waiting::of(json!([wait("one"), wait("two"), post("{{two.n}}")]));
+    assert_eq!(waiting.run(&json!({})).code, 3);
+    for n in ["1", "2"] {
+        let data = format!("{{\"n\":\"{n}\"}}");
+        let ran = waiting.call(&["event", "paid", "--id", n, "--data", &data]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+    }
+    let ran = waiting.resume(&[]);
+    assert_eq!((ran.code, waiting.posted()), (0, vec!["/2".to_owned()]), "{ran:#?}");
+}

@@ -14,7 +14,9 @@ use super::outside_events;
 use super::passed_on::PassedOn;
 use super::question_owner::{self, RunUnderWay};
 use super::run::Driver;
-use super::world::{Engine, Resume};
+use super::run_result::Finished;
+use super::stop::Stop;
+use super::world::{Engine, Resume, Watch};
 use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreError};
 use loopctl_engine::address::StepAddress;
 use loopctl_engine::event::{Decided, Event, EventKind};
@@ -210,6 +212,36 @@ impl Engine {
             journal.settle_decision(run_id, id, SettledDecision::Read).await.map_err(Fault::Store)?;
         }
         Ok(fitting)
+    }
+
+    /// A run that was resumed, with the decisions that are queued for it: one that came before the run waited for it would else wait for
+    /// the next driver.
+    pub(super) async fn with_what_is_queued(
+        &self,
+        program: &Arc<Program>,
+        finished: Finished,
+        watch: &Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        let mut finished = finished;
+        loop {
+            let is_paused = matches!(finished.state.phase, Phase::Paused { .. });
+            if !is_paused || watch.stop.as_ref().is_some_and(Stop::is_asked) {
+                return Ok(finished);
+            }
+            let run_id = finished.state.header.run_id.clone();
+            if waiting(&*self.world.journal, &run_id).await.map_err(Fault::Store)?.is_empty() {
+                return Ok(finished);
+            }
+            let known = finished.state.decisions.len();
+            match self.resumed(program, &run_id, Resume::default(), watch.clone()).await {
+                // Another driver takes it.
+                Err(Fault::Store(StoreError::Driven(_))) => return Ok(finished),
+                resumed => finished = resumed?,
+            }
+            if finished.state.decisions.len() == known {
+                return Ok(finished);
+            }
+        }
     }
 
     /// Refuses a queued decision. `due_at_ms`: when the run must be looked at next, if it is paused.

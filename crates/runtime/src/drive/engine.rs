@@ -102,7 +102,10 @@ impl Engine {
         loop {
             match self.resumed(program, run_id, resume.clone(), watch.clone()).await {
                 Err(Fault::Store(StoreError::Driven(driven))) if driven == run_id && resume.is_decision_alone() => {}
-                other => return Box::pin(self.in_its_turn(program, other?, watch)).await,
+                other => {
+                    let finished = Box::pin(self.with_what_is_queued(program, other?, &watch)).await?;
+                    return Box::pin(self.in_its_turn(program, finished, watch)).await;
+                }
             }
             // The process that drives the run takes the decision; this one waits for the run, and drives it after that.
             let mut read = self.read(program, run_id).await?;
