@@ -210,7 +210,7 @@ pub struct Quantities {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub cost_usd: Option<f64>,
-    /// Seconds on the played clock.
+    /// Active seconds on the played clock, without the time that the run waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub seconds: Option<f64>,

@@ -135,7 +135,8 @@ pub struct ScenarioDecision {
     /// The call of unknown outcome failed, for this reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail: Option<String>,
-    /// Makes the call of unknown outcome again, or asks the model again that could not be reached.
+    /// Makes the call of unknown outcome again, or asks the model again that could not be reached: a decision about such a pause needs
+    /// `"for": "model_error"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
     /// Nobody decides: the played clock passes the moment at which the approval or the form expires.
