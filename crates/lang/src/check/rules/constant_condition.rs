@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::constant::Constant;
 use super::empty_range;
@@ -113,14 +113,17 @@ fn named_inputs(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>) -
         _ => return None,
     };
     // A number in quotes is no number.
-    let number = literal.as_str().and_then(|text| json_text::read::<serde_json::Number>(text).ok());
+    let is_pattern = condition.operator == "matches";
+    let number = literal.as_str().filter(|_| !is_pattern);
+    let number = number.and_then(|text| json_text::read::<serde_json::Number>(text).ok());
     let number = number.map(Value::Number);
     let fits = |value: &Value| known.as_ref().is_none_or(|known| known.excludes(value).is_none());
     let literal = match number.filter(|number| !fits(literal) && fits(number)) {
         Some(number) => number,
         None => literal.clone(),
     };
-    let is_sound = fits(&literal) && condition.operator != "in";
+    // The pattern, and the list, come second.
+    let is_sound = if is_pattern { is_first } else { fits(&literal) && condition.operator != "in" };
     let operands = if is_first { [Value::from(path), literal] } else { [literal, Value::from(path)] };
     Some(NamedInputs { operands: operands.into_iter().collect(), is_sound })
 }
@@ -150,7 +153,10 @@ fn constant(condition: &WrittenOperator<'_>, effort: &Effort) -> Option<Constant
     match (condition.operator, condition.operands.as_slice()) {
         ("and" | "or", []) => of_parts(condition),
         ("equal" | "eq" | "notEqual", [one, other]) => of_equality(condition, one, other, effort),
-        ("in", [one, list]) => of_membership(one, list),
+        ("in", [one, list]) => of_membership(condition, one, list),
+        ("matches", [one, pattern]) if [one, pattern].iter().all(|operand| operand.form == OperandForm::Literal) => {
+            of_literals(condition)
+        }
         ("greaterThan" | "lessThan" | "greaterOrEqual" | "lessOrEqual", [one, other]) => {
             of_order(condition, one, other)
         }
@@ -267,7 +273,13 @@ fn of_other_entries(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
     Some(Constant { is_likely: true, ..Constant::new(false, at, why) })
 }
 
-fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
+/// Operands that are all written out.
+fn of_literals(condition: &WrittenOperator<'_>) -> Option<Constant> {
+    let holds = unasked_calls::outcome(&json!({ condition.operator: condition.written }), &Value::Null)?;
+    Some(Constant::new(holds, &condition.at, "both operands are written out".to_owned()))
+}
+
+fn of_membership(condition: &WrittenOperator<'_>, one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
     let Some(items) = list.written.as_array() else { return of_other_entries(one, list) };
     let never = |at: &str, why: String| Some(Constant::new(false, at, why));
     if items.is_empty() {
@@ -275,8 +287,11 @@ fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
     }
     // Entries that are paths have values that are not known here.
     let is_literal = |item: &Value| item.as_str().is_none_or(|text| !is_read(text) && !text.contains("{{"));
-    if !items.iter().all(is_literal) || one.form == OperandForm::Literal {
+    if !items.iter().all(is_literal) {
         return None;
+    }
+    if one.form == OperandForm::Literal {
+        return of_literals(condition);
     }
     // What is missing equals null, and nothing else does.
     if one.known.types.meets(JsonTypes::NULL) && items.iter().any(Value::is_null) {

@@ -6,7 +6,7 @@ use super::constant::Constant;
 use super::constant_condition::{never_holds, path_and_word};
 use crate::check::condition::{Operand, OperandForm, PartOfCall, WrittenCondition, WrittenOperator};
 use crate::compile::Effort;
-use crate::compile::steps::KnownValue;
+use crate::compile::steps::{JsonTypes, KnownValue};
 use crate::program::canonical::is_same;
 use crate::program::condition::{CompiledCondition, OrderRules};
 use crate::program::json_texts::JsonRule;
@@ -26,7 +26,15 @@ pub(super) fn constant(
 ) -> Option<Constant> {
     let constant = match (condition.operator, condition.operands.as_slice()) {
         ("hasKey", _) => of_key(whole, condition, effort),
-        ("equal" | "eq" | "notEqual", [one, other]) => of_itself(whole, condition, [one, other]),
+        ("equal" | "eq" | "notEqual", [one, other]) => {
+            of_itself(whole, condition, [one, other]).or_else(|| of_null(whole, condition, [one, other]))
+        }
+        ("greaterThan" | "lessThan" | "greaterOrEqual" | "lessOrEqual", [one, other])
+            // What is no number and no time can't be judged, and the call asks.
+            if one.known.types == JsonTypes::NUMBER =>
+        {
+            of_itself(whole, condition, [one, other])
+        }
         ("matches", [one, pattern]) => of_pattern(condition, one, pattern),
         ("and" | "or", []) => of_all_words(whole, condition),
         _ => None,
@@ -73,8 +81,42 @@ fn of_itself(
     is_same.then(|| {
         let why = format!("both operands are {}", one.called());
         let advice = Some("compare it with another value".to_owned());
-        Constant { advice, ..Constant::new(condition.operator != "notEqual", &condition.at, why) }
+        let holds = matches!(condition.operator, "equal" | "eq" | "greaterOrEqual" | "lessOrEqual");
+        Constant { advice, ..Constant::new(holds, &condition.at, why) }
     })
+}
+
+/// A value that each call has, compared with null.
+fn of_null(
+    whole: &WrittenCondition<'_>,
+    condition: &WrittenOperator<'_>,
+    [one, other]: [&Operand<'_>; 2],
+) -> Option<Constant> {
+    let (null, value) = if one.written.is_null() { (one, other) } else { (other, one) };
+    let path = value.written.as_str().filter(|_| null.written.is_null() && value.form == OperandForm::Path)?;
+    (whole.part_of_call(path) == PartOfCall::Always).then(|| {
+        let why = format!("each call has {}, and it is never null", value.called());
+        let advice = Some("compare it with a value that it may have".to_owned());
+        Constant { advice, ..Constant::new(condition.operator == "notEqual", &null.at, why) }
+    })
+}
+
+/// The outcome of a condition over an input, if it can be judged.
+pub(super) fn outcome(condition: &Value, input: &Value) -> Option<bool> {
+    let condition = CompiledCondition::compile(&serde_json::from_value(condition.clone()).ok()?).ok()?;
+    let scope = Scope {
+        arguments: &Value::Null,
+        input,
+        lists: None,
+        files: None,
+        now: "",
+        run_id: "",
+        context: &[],
+        extra: &[],
+        json: JsonRule::Plain.into(),
+        secrets: None,
+    };
+    condition.evaluate(&scope, OrderRules::PRESENT).ok()
 }
 
 /// A pattern that none of the words matches which a value may be.
@@ -83,25 +125,9 @@ fn of_pattern(condition: &WrittenOperator<'_>, one: &Operand<'_>, pattern: &Oper
     if one.form != OperandForm::Path || pattern.form != OperandForm::Literal {
         return None;
     }
-    let matching = serde_json::from_value(json!({ "matches": ["@input.word", pattern.written] })).ok()?;
-    let matching = CompiledCondition::compile(&matching).ok()?;
-    let holds = |word: &Value| {
-        let input = json!({ "word": word });
-        let scope = Scope {
-            arguments: &Value::Null,
-            input: &input,
-            lists: None,
-            files: None,
-            now: "",
-            run_id: "",
-            context: &[],
-            extra: &[],
-            json: JsonRule::Plain.into(),
-            secrets: None,
-        };
-        // What can't be judged is left to the run.
-        matching.evaluate(&scope, OrderRules::PRESENT).unwrap_or(true)
-    };
+    let matching = json!({ "matches": ["@input.word", pattern.written] });
+    // What can't be judged is left to the run.
+    let holds = |word: &Value| outcome(&matching, &json!({ "word": word })).unwrap_or(true);
     if words.iter().any(holds) {
         return None;
     }
