@@ -147,6 +147,11 @@ pub(super) fn misplaced(text: &str, project: &Project) -> Option<MisplacedName> 
         let help = format!("write `{meant}`");
         return Some(MisplacedName { range: 0..text.len(), message, help, meant: Some(meant) });
     }
+    if is_marked && text.strip_prefix('@').is_some_and(|path| as_path(path).is_some()) {
+        let message = format!("{} is plain text here, and names no document of the project", quoted(text));
+        let help = format!("a document is written `{PREFIX}NAME`, and `documents` of loopctl.json names its file");
+        return Some(MisplacedName { range: 0..text.len(), message, help, meant: None });
+    }
     for (at, _) in text.match_indices(PREFIX) {
         let (before, rest) = (text.get(..at)?, text.get(at + PREFIX.len()..)?);
         let length = rest.find(|letter: char| !(letter.is_alphanumeric() || matches!(letter, '_' | '-')));

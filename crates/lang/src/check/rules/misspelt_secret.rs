@@ -1,9 +1,12 @@
 //! A secret in a syntax that nothing here reads: it is sent as written, or the model writes it.
 
 use crate::check::secret_spelling::{SpelledSecret, SpelledSource};
-use crate::check::{Rule, SentText, Subject};
-use crate::diagnostic::{Diagnostic, codes, few_of_many};
+use crate::check::{Rule, SentText, Subject, Used};
+use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::language::action::TextKind;
+
+/// What a name of a secret begins with.
+const NAMED: &str = "orgconfig:";
 
 pub const RULE: Rule = Rule { code: codes::MISSPELT_SECRET, check };
 
@@ -28,6 +31,44 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
         few_of_many(found);
     }
+    for used in subject.actions() {
+        found.extend(UNREAD.iter().filter_map(|field| unread(used, field)));
+        few_of_many(found);
+    }
+}
+
+/// A field of an action that is no template.
+struct UnreadField {
+    name: &'static str,
+    /// Whether its text may hold the letters for another reason.
+    is_free: bool,
+    help: &'static str,
+}
+
+const UNREAD: [UnreadField; 2] = [
+    UnreadField {
+        name: "content_type",
+        is_free: false,
+        help: "write the type out; a header, whose text may name a secret, is `\"headers\": {\"Content-Type\": ...}`",
+    },
+    UnreadField {
+        name: "query",
+        is_free: true,
+        help: "a query takes a secret as a value: write a placeholder, and `\"params\": [\"orgconfig:KEY\"]`",
+    },
+];
+
+/// A secret in a field that is taken as it is written.
+fn unread(used: &Used<'_>, field: &UnreadField) -> Option<Diagnostic> {
+    let text = used.written().get(field.name)?.as_str().filter(|_| used.knows(&[&format!("/{}", field.name)]))?;
+    let begin = text.find(NAMED)?;
+    let key = text.get(begin + NAMED.len()..)?;
+    let end = key.find(|sign: char| !(sign.is_ascii_alphanumeric() || matches!(sign, '_' | '-' | '.')));
+    let key = key.get(..end.unwrap_or(key.len())).filter(|key| !key.is_empty())?;
+    let message = format!("`{NAMED}{key}` is no secret in `{}`, and is sent as it is written", field.name);
+    let range = begin..begin + NAMED.len() + key.len();
+    let fault = used.at(&format!("/{}", field.name)).inside(range).report(&RULE, message).help(field.help);
+    Some(if field.is_free { Diagnostic { severity: Severity::Warning, ..fault } } else { fault })
 }
 
 fn with_help(fault: Diagnostic, secret: &SpelledSecret, sent: &SentText<'_>, subject: &Subject<'_>) -> Diagnostic {

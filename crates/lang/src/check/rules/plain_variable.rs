@@ -38,13 +38,16 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// `doc:NAME` in the prompt of a loop that is no step: only the steps of a workflow read documents, so that the model gets
-/// the name alone.
+/// `doc:NAME` in the prompt of a loop that is no step, or in a text of an action: only the steps of a workflow read documents, so
+/// that the model, or the server, gets the name alone.
 fn document_as_text(subject: &Subject<'_>, sent: &SentText<'_>) -> Option<Diagnostic> {
     let document = subject.document();
     let is_loop = matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest));
     let reads = subject.is_step() || document.value.pointer("/properties/mode").is_some_and(|mode| mode == "foreach");
-    if !is_loop || reads || sent.action.is_some() {
+    let of_action = sent.action.is_some();
+    // An address may have any such part, and what is a document as a whole was reported.
+    let is_free = matches!(sent.kind, TextKind::Url | TextKind::Script) || subject.is_reported(&sent.cursor.place());
+    if if of_action { is_free } else { !is_loop || reads } {
         return None;
     }
     let known = subject.project().map(|project| &project.documents);
@@ -57,14 +60,20 @@ fn document_as_text(subject: &Subject<'_>, sent: &SentText<'_>) -> Option<Diagno
         let is_all = at == 0 && named(sent.text).is_some_and(|path| !path.contains(char::is_whitespace));
         let is_tag = before.rfind("{{") > before.rfind("}}");
         let is_word = !before.ends_with(char::is_alphanumeric);
-        let is_meant = is_word && !is_tag && !name.is_empty() && (is_all || is_known(name));
+        let is_meant = is_word && !is_tag && !name.is_empty() && (is_all && !of_action || is_known(name));
         is_meant.then(|| at..at + PREFIX.len() + name.len())
     })?;
     let written = sent.text.get(range.clone())?;
+    let (who, help) = match of_action {
+        true => ("an action", "let the step pass the content on in its `properties`, and take it here: `{{NAME}}`"),
+        false => {
+            ("a loop", "make the loop a step of a workflow, or hand the content over as its input: `{{input.NAME}}`")
+        }
+    };
     let message =
-        format!("`{written}` stays as it is written: a loop reads no document, only the steps of a workflow do");
+        format!("`{written}` stays as it is written: {who} reads no document, only the steps of a workflow do");
     let fault = Diagnostic { severity: Severity::Warning, ..sent.cursor.clone().inside(range).report(&RULE, message) };
-    Some(fault.help("make the loop a step of a workflow, or hand the content over as its input: `{{input.NAME}}`"))
+    Some(fault.help(help))
 }
 
 fn in_text<'a>(subject: &Subject<'a>, names: &ScopeNames, sent: &SentText<'a>, found: &mut Vec<Diagnostic>) {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::{MAX_FAULTS, is_value};
 use crate::diagnostic::codes;
 use crate::program::fault::LocalFault;
-use crate::program::file_value::named;
-use crate::program::reference::{Field, RESERVED};
+use crate::program::file_value::{is_name, named};
+use crate::program::reference::{Field, RESERVED, each_text};
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::shape::Unknown;
 
@@ -104,9 +104,7 @@ impl<'a> ActionDraft<'a> {
     /// Adds a value that the string at a pointer takes.
     fn name(&mut self, pointer: &str, variable: &Variable, form: NamingForm) {
         if let Some(name) = variable.path.first().and_then(|first| named(first)) {
-            let message = format!("an action does not read the document `{name}`");
-            let fault = LocalFault::error(codes::UNKNOWN_VARIABLE, pointer, message);
-            return self.push(fault.help("a step of a workflow reads it: pass it on in the step's `properties`"));
+            return self.unread_document(name, pointer);
         }
         let before = self.pointers;
         self.pointers = before.saturating_add(pointer.len());
@@ -118,7 +116,23 @@ impl<'a> ActionDraft<'a> {
         }
     }
 
+    fn unread_document(&mut self, name: &str, pointer: &str) {
+        let message = format!("an action does not read the document `{name}`");
+        let fault = LocalFault::error(codes::UNKNOWN_VARIABLE, pointer, message);
+        self.push(fault.help("a step of a workflow reads it: pass it on in the step's `properties`"));
+    }
+
+    /// A document that a text as a whole names with the mark of a path before it: the name would be sent.
+    fn marked_document(&mut self, text: &str, pointer: &str) {
+        let bare = text.trim().strip_prefix('@').and_then(named);
+        let name = bare.and_then(|bare| bare.split('.').next()).filter(|name| is_name(name));
+        if let Some(name) = name.filter(|_| !text.trim().contains(char::is_whitespace)) {
+            self.unread_document(name, pointer);
+        }
+    }
+
     pub fn template(&mut self, text: &str, escape: ValueEscape, pointer: &str) -> Option<Template> {
+        self.marked_document(text, pointer);
         match Template::compile(text, escape) {
             Ok(template) => {
                 for variable in template.variables() {
@@ -138,6 +152,7 @@ impl<'a> ActionDraft<'a> {
     }
 
     pub fn field(&mut self, value: &Value, pointer: &str) -> Option<Field> {
+        each_text(value, &mut pointer.to_owned(), &mut |at, text| self.marked_document(text, at));
         match Field::compile(value) {
             Ok(field) => {
                 let members = field.left_out_members();
