@@ -14,7 +14,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 
 pub(super) use approval::approvals;
 pub(super) use foreach::{foreach, foreach_names, is_given};
-pub(super) use matcher::matcher;
+pub(super) use matcher::{called_matcher, matcher};
 pub(super) use table::table;
 
 /// The settings of a step or of a registered action.
@@ -23,6 +23,8 @@ pub(super) struct WrittenSettings<'j, 'a> {
     pub subject: &'j Subject<'a>,
     properties: Option<&'j Map<String, Value>>,
     owner: SettingsOwner<'j, 'a>,
+    /// The action that a step calls: it has the settings that the step does not give.
+    action: Option<&'j Used<'a>>,
 }
 
 /// What the settings belong to.
@@ -34,11 +36,33 @@ enum SettingsOwner<'j, 'a> {
 
 impl<'j, 'a> WrittenSettings<'j, 'a> {
     pub fn of_step(rule: &'static Rule, subject: &'j Subject<'a>, step: &'j WrittenStep<'a>) -> Self {
-        Self { rule, subject, properties: Some(step.properties), owner: SettingsOwner::Step(step) }
+        Self { rule, subject, properties: Some(step.properties), owner: SettingsOwner::Step(step), action: None }
     }
 
     pub fn of_action(rule: &'static Rule, subject: &'j Subject<'a>, used: &'j Used<'a>) -> Self {
-        Self { rule, subject, properties: used.written().as_object(), owner: SettingsOwner::Action(used) }
+        Self { rule, subject, properties: used.written().as_object(), owner: SettingsOwner::Action(used), action: None }
+    }
+
+    /// Those of a step that calls a registered action, where the step does not give them those of the action.
+    pub fn of_call(
+        rule: &'static Rule,
+        subject: &'j Subject<'a>,
+        step: &'j WrittenStep<'a>,
+        used: &'j Used<'a>,
+    ) -> Self {
+        Self { action: Some(used), ..Self::of_step(rule, subject, step) }
+    }
+
+    /// Where a setting is written.
+    fn owner_of(&self, name: &str) -> SettingsOwner<'j, 'a> {
+        match self.action.filter(|_| self.given(name).is_none()) {
+            Some(used) => SettingsOwner::Action(used),
+            None => self.owner,
+        }
+    }
+
+    fn given(&self, name: &str) -> Option<&'j Value> {
+        self.properties?.get(name).filter(|value| !value.is_null())
     }
 
     /// Whether they are those of a step: a call of an action may give what is missing.
@@ -47,7 +71,8 @@ impl<'j, 'a> WrittenSettings<'j, 'a> {
     }
 
     pub fn get(&self, name: &str) -> Option<&'j Value> {
-        self.properties?.get(name).filter(|value| !value.is_null())
+        let of_action = || self.action?.written().get(name).filter(|value| !value.is_null());
+        self.given(name).or_else(of_action)
     }
 
     pub fn text(&self, name: &str) -> Option<&'j str> {
@@ -60,7 +85,7 @@ impl<'j, 'a> WrittenSettings<'j, 'a> {
 
     /// The place of a setting.
     pub fn cursor(&self, name: &str) -> Cursor<'a> {
-        match self.owner {
+        match self.owner_of(name) {
             SettingsOwner::Step(step) => self.subject.at(&step.property(name)),
             SettingsOwner::Action(used) => used.at(&format!("/{}", crate::syntax::token(name))),
         }
@@ -69,7 +94,7 @@ impl<'j, 'a> WrittenSettings<'j, 'a> {
     /// A fault at a setting, unless one was reported there.
     pub fn at(&self, name: &str, message: String) -> Option<Diagnostic> {
         let cursor = self.cursor(name);
-        let is_faulty = match self.owner {
+        let is_faulty = match self.owner_of(name) {
             SettingsOwner::Step(step) => self.subject.is_faulty(&step.property(name)),
             SettingsOwner::Action(used) => {
                 !used.knows(&[&format!("/{name}")]) || self.subject.has_error_in(&cursor.place())

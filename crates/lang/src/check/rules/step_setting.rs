@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::check::key_flow::follow;
-use crate::check::settings::{WrittenSettings, approvals, foreach, foreach_names, is_given, matcher, table};
+use crate::check::settings::{
+    WrittenSettings, approvals, called_matcher, foreach, foreach_names, is_given, matcher, table,
+};
 use crate::check::step_tree::tree;
 use crate::check::steps::{WrittenStep, steps};
-use crate::check::{Rule, Subject};
+use crate::check::{Rule, Subject, Used};
 use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
@@ -32,7 +34,12 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             }
             "loop" if step.is_foreach() => foreach(&judge.settings, &step, found),
             WAIT if subject.action(WAIT).is_none() => judge.wait(found),
-            _ => {}
+            name => {
+                let is_matcher = |used: &&Used<'_>| matches!(&*used.action, Action::Matcher(_));
+                if let Some(used) = subject.action(name).filter(is_matcher).filter(|_| !step.is_named()) {
+                    called_matcher(&WrittenSettings::of_call(&RULE, subject, &step, used), found);
+                }
+            }
         }
     }
     let nodes = tree(subject);

@@ -61,6 +61,12 @@ pub(in crate::check) fn matcher(settings: &WrittenSettings<'_, '_>, found: &mut 
     }
 }
 
+/// The fields that a registered matcher compares, held against the lists of a step that calls it.
+pub(in crate::check) fn called_matcher(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
+    fields::absent_fields(settings, found);
+    fields::unequal_fields(settings, found);
+}
+
 /// How near amounts and texts must be: settings that need another one.
 fn likeness(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
     let warn = |fault: Diagnostic| Diagnostic { severity: Severity::Warning, ..fault };

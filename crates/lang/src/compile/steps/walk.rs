@@ -4,6 +4,7 @@ mod answer;
 mod choose;
 mod collected;
 mod event;
+mod matcher;
 mod named;
 mod on_failure;
 mod provided;
@@ -16,6 +17,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
+use self::matcher::MATCHER;
 use self::on_failure::OF_WORKFLOW;
 use super::super::declare::Declare;
 use super::super::layout::LoopLayout;
@@ -366,28 +368,14 @@ impl<'a> Walk<'_, 'a, '_> {
             written.unwrap_or(default).to_owned()
         };
         match name {
-            "matcher" => {
+            MATCHER => {
                 let step = at.strip_suffix("/type").unwrap_or(at).to_owned();
-                let mut cut = Vec::new();
-                let mut side = |name: &str| {
-                    let written = properties.and_then(|properties| properties.get(name));
-                    if let Some(list @ Value::Array(_)) = written {
-                        return output::items(Some(&documents::of_literal(list)));
-                    }
-                    let path = written.and_then(|written| as_path(written.as_str()?));
-                    let list = path.and_then(|path| self.schema(&path, context));
-                    let source = list.and_then(ListSource::of_schema);
-                    cut.extend(source.map(|source| (format!("{step}/properties/{name}"), source)));
-                    output::items(list)
-                };
                 let names = [
                     text("outputMatched", "matched"),
                     text("outputUnmatchedLeft", "unmatchedLeft"),
                     text("outputUnmatchedRight", "unmatchedRight"),
                 ];
-                let [left, right] = ["left", "right"].map(&mut side);
-                self.steps.cut_lists.append(&mut cut);
-                self.steps.matchers.insert(step, [left.clone(), right.clone()]);
+                let [left, right] = self.matched_lists(&step, properties, None, context);
                 written(context, names.into_iter().zip(output::matched(left, right)))
             }
             "PbotApproval" => {
@@ -420,6 +408,10 @@ impl<'a> Walk<'_, 'a, '_> {
                             let input = self.declare.step_input(action).map(Arc::new);
                             self.faults.append(&mut self.declare.faults);
                             self.steps.inputs.insert(name.to_owned(), input);
+                        }
+                        if action.value.get("kind").is_some_and(|kind| kind == MATCHER) {
+                            let step = at.strip_suffix("/type").unwrap_or(at);
+                            self.matched_lists(step, properties, Some(action.value), context);
                         }
                         let gives = result::of_action(action.value, properties, self.databases());
                         if !has_key {
