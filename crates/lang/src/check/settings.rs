@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::steps::WrittenStep;
 use super::{Cursor, Rule, Subject, Used};
-use crate::compile::steps::KnownValue;
+use crate::compile::steps::{DeclaredText, KnownValue};
 use crate::diagnostic::{Diagnostic, Severity};
 
 pub(super) use approval::approvals;
@@ -155,5 +155,8 @@ fn text_of_list(settings: &WrittenSettings<'_, '_>, name: &str) -> Option<Diagno
     let path = settings.text(name).unwrap_or_default();
     let message = format!("`{path}` is {}: only the JSON of a list is taken as one", known.types.called());
     let fault = Diagnostic { severity: Severity::Warning, ..settings.at(name, message)? };
+    if known.text == DeclaredText::Reply {
+        return Some(fault.help("give the action of the model an `answer_schema` that describes the list"));
+    }
     Some(fault.help("with another text the step fails; declare it as `\"type\": \"array\"` if it is a list"))
 }

@@ -37,7 +37,7 @@ impl OrderedTypes {
         match known.text {
             DeclaredText::Formatted("a date" | "a date with a time") => Self { number: may_be_number, time: is_text },
             DeclaredText::Formatted(_) => Self { number: may_be_number, time: false },
-            DeclaredText::Open | DeclaredText::Plain | DeclaredText::Cell => {
+            DeclaredText::Open | DeclaredText::Plain | DeclaredText::Cell | DeclaredText::Reply => {
                 Self { number: may_be_number || is_text, time: is_text }
             }
         }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::check::condition::{ConditionFacts, PartOfCall, conditions};
 use crate::check::key_flow::{Fact, facts_at_steps};
 use crate::check::{Cursor, DescribedValue, Rule, SentText, Subject, ValueSchemas};
-use crate::compile::steps::{MAY_BE_MISSING, TypedText};
+use crate::compile::steps::{MAY_BE_MISSING, REPLY_FORMAT, TypedText};
 use crate::diagnostic::{Diagnostic, Help, Remedy, Severity, codes, few_of_many};
 use crate::language::Action;
 use crate::language::action::TextKind;
@@ -202,6 +202,7 @@ fn judged(
     }
     let optional = optional_step(&described, used, facts);
     let why = optional.and_then(|step| may_be_missing(&described, used, step)).map(str::to_owned);
+    let is_of_reply = described.way.absent.as_ref().is_some_and(|absent| is_of_reply(&described, used, absent));
     if let Some(absent) = described.way.absent {
         let absent = AbsentStep { at: absent.at + skipped, ..absent };
         let is_request = is_input && subject.document().kind == Some(DocumentKind::AgentRequest);
@@ -210,6 +211,7 @@ fn judged(
             return None;
         }
         let fault = (is_input || absent.at > 0).then(|| missing(subject, &at, text, used, &absent))?;
+        let fault = if is_of_reply { of_reply(fault, used, absent.at) } else { fault };
         return Some(if is_request { of_request(fault, &absent, used) } else { fault });
     }
     if is_input && !needs_input {
@@ -478,6 +480,26 @@ fn of_text(fault: Diagnostic, used: &ValueUse, step: usize, written: &str) -> Di
              `\"contentMediaType\": \"application/json\"`"
         )),
     }
+}
+
+/// Whether a member is looked for in the reply of a model without a schema.
+fn is_of_reply(value: &DescribedValue<'_>, used: &ValueUse, absent: &AbsentStep<'_>) -> bool {
+    let around = used.path.get(value.skipped..absent.at + value.skipped).unwrap_or_default();
+    let format = described(value.schema, around).value.and_then(|part| part.get("format"));
+    matches!(absent.owner, StepOwner::Text) && format.is_some_and(|format| format == REPLY_FORMAT)
+}
+
+/// A path into what a model answers without a schema.
+fn of_reply(fault: Diagnostic, used: &ValueUse, step: usize) -> Diagnostic {
+    let reply = spelled(used.path.get(..step).unwrap_or_default());
+    let (part, help) = match used.path.get(step) {
+        Some(PathStep::Name(name)) if LENGTHS.contains(&name.as_str()) => return fault,
+        Some(PathStep::Name(name)) => (format!("has no `{name}`"), format!("that describes `{name}`")),
+        Some(PathStep::Entry) | None => ("has no entries".to_owned(), "that describes the list".to_owned()),
+    };
+    let message = format!("`{reply}` is the text of a model's reply, and {part} unless the reply is exactly JSON");
+    let help = format!("give the action of the model an `answer_schema` {help}: the reply is read and held against it");
+    Diagnostic { message, ..fault }.help(help)
 }
 
 /// How a list is used that has no member of a name.

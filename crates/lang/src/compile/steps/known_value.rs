@@ -168,12 +168,17 @@ pub(crate) enum DeclaredText {
     Plain,
     /// It is a cell of a file, in a column without a type: it may be a number, and an empty one is the empty text.
     Cell,
+    /// It is the reply of a model without a schema, which may be a number or JSON.
+    Reply,
     /// It has a format that no number has. In a sentence: `a date`.
     Formatted(&'static str),
 }
 
 /// The format of a cell without a type, which may read as a number or as JSON.
 pub(crate) const CELL_FORMAT: &str = "number or JSON";
+
+/// The format of the reply of a model without a schema.
+pub(crate) const REPLY_FORMAT: &str = "reply of a model";
 
 impl DeclaredText {
     fn of_schema(schema: &Value) -> Self {
@@ -185,6 +190,7 @@ impl DeclaredText {
             Some("uri") => Self::Formatted("a URL"),
             Some("uuid") => Self::Formatted("a UUID"),
             Some(CELL_FORMAT) => Self::Cell,
+            Some(REPLY_FORMAT) => Self::Reply,
             None if schema.get("pattern").is_none() => Self::Plain,
             _ => Self::Open,
         }

@@ -27,7 +27,7 @@ use crate::syntax::document::{Document, DocumentKind};
 
 pub(crate) use address::properties_at;
 pub(crate) use choose::{CaseList, case_lists, is_choice};
-pub(crate) use known_value::{CELL_FORMAT, DeclaredText, JsonTypes, KnownValue, listed};
+pub(crate) use known_value::{CELL_FORMAT, DeclaredText, JsonTypes, KnownValue, REPLY_FORMAT, listed};
 pub(crate) use named::{NamedStep, named_document};
 pub(crate) use output::{MAY_BE_MISSING, head, launched, text};
 pub(crate) use provided::ProvidedStep;

@@ -4,6 +4,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::choose::is_choice;
+use super::known_value::REPLY_FORMAT;
 use crate::compile::context::STEP;
 use crate::language::form::FormField;
 use crate::program::form::AskedField;
@@ -23,6 +24,11 @@ pub(super) fn list(items: Value) -> Value {
 /// The schema of a text.
 pub(crate) fn text() -> Value {
     json!({ "type": "string" })
+}
+
+/// The schema of what a model answers whose action has no `answer_schema`.
+pub(super) fn reply() -> Value {
+    json!({ "type": "string", "format": REPLY_FORMAT })
 }
 
 /// The schema of a number.

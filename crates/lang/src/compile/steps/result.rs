@@ -79,7 +79,10 @@ pub(crate) fn of_action(action: &Value, properties: Option<&Value>, databases: O
             }
             _ => ANY,
         },
-        Some("llm") => output::part(action.get("answer_schema")),
+        Some("llm") => match action.get("answer_schema") {
+            None | Some(Value::Null) => output::reply(),
+            schema => output::part(schema),
+        },
         Some("custom-table") => of_table(action.get("max_rows"), properties, databases),
         // A call may name other lists.
         Some("matcher") => {
