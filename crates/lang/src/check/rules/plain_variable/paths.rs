@@ -5,6 +5,7 @@ use super::RULE;
 use crate::check::{SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::language::action::TextKind;
+use crate::program::file_value::PREFIX;
 use crate::program::reference::{RESERVED, as_any_path, as_optional_path, as_path, spelled_path};
 use crate::syntax::quoted;
 
@@ -20,6 +21,10 @@ pub(super) enum MisspeltPath<'a> {
     Optional(&'a str),
     /// A path with an index or a name in brackets: `@items[0].id`.
     Bracketed(String),
+    /// A path with signs in it that no path has: `@input..id`, `@ input.id`, `@input/id`.
+    Broken(String),
+    /// A name of a document in another spelling: `Doc:prices`, `doc: prices`.
+    Document(String),
     /// A path of jq: `.items[0].id`.
     Jq(String),
     /// An expression of n8n: `={{id}}`.
@@ -43,6 +48,13 @@ pub(super) fn of<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<Missp
     }
     if let Some(name) = optional_name(text) {
         return Some(MisspeltPath::Optional(name));
+    }
+    let is_pattern = sent.cursor.path().ends_with("/matches/1");
+    if let Some(path) = broken(text).filter(|path| !is_pattern && names_value(subject, sent, path)) {
+        return Some(MisspeltPath::Broken(path));
+    }
+    if let Some(document) = misspelt_document(subject, sent) {
+        return Some(MisspeltPath::Document(document));
     }
     if is_other {
         return None;
@@ -112,6 +124,18 @@ impl MisspeltPath<'_> {
                 let fault = sent.cursor.report(&RULE, format!("{} is a text here, and no path", quoted(sent.text)));
                 Some(fault.help(format!("an index stands between dots: `{meant}`")).suggest(quoted(&meant)))
             }
+            Self::Broken(path) => {
+                let meant = format!("@{path}");
+                let fault = sent.cursor.report(&RULE, format!("{} is a text here, and no path", quoted(sent.text)));
+                let fault = fault.help(format!("a path is written `{meant}`")).suggest(quoted(&meant));
+                // The name of a package, `@types/node`, may begin with that of a value.
+                let is_package = sent.text.contains(['/', ':']) && !path.starts_with("input.");
+                Some(if is_package { warn(fault) } else { fault })
+            }
+            Self::Document(meant) => {
+                let fault = sent.cursor.report(&RULE, format!("{} is a text here, and no document", quoted(sent.text)));
+                Some(fault.help(format!("a document is written `{meant}`")).suggest(quoted(&meant)))
+            }
             Self::Jq(path) => {
                 let is_possible = match sent.kind {
                     TextKind::Step => path.starts_with("input.") || names_key(subject, sent, &path),
@@ -137,6 +161,40 @@ impl MisspeltPath<'_> {
             }
         }
     }
+}
+
+/// What a text that begins with the mark of a path, and is none, is most likely meant as; nothing of one in brackets, which is
+/// another fault.
+fn broken(text: &str) -> Option<String> {
+    let marked = text.trim().strip_prefix('@').filter(|_| as_any_path(text).is_none() && !text.contains('['))?;
+    let is_mark = |sign: char| matches!(sign, '@' | '.' | '$') || sign.is_whitespace();
+    let path = marked.trim_start_matches(is_mark).trim_end_matches(|sign: char| matches!(sign, '.' | '?'));
+    let path = path.strip_suffix("()").unwrap_or(path);
+    let names = path.replace("->", ".").replace(['/', ':'], ".");
+    let names: Vec<&str> = names.split('.').filter(|name| !name.is_empty()).collect();
+    let path = names.join(".");
+    as_path(&format!("@{path}")).map(|_| path)
+}
+
+/// Whether a path begins with the name of a value that there is.
+fn names_value(subject: &Subject<'_>, sent: &SentText<'_>, path: &str) -> bool {
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    let is_written = || sent.kind == TextKind::Step && subject.compiled.steps.names.contains(first);
+    match first {
+        "input" => !rest.is_empty(),
+        first => RESERVED.contains(&first) || is_written(),
+    }
+}
+
+/// The document of the project that a text of a step names in another spelling.
+fn misspelt_document(subject: &Subject<'_>, sent: &SentText<'_>) -> Option<String> {
+    let (word, name) = sent.text.split_once(':').filter(|_| sent.kind == TextKind::Step && sent.action.is_none())?;
+    let is_word = ["doc", "docs"].iter().any(|known| word.trim().eq_ignore_ascii_case(known));
+    let name = name.trim();
+    let first = name.split('.').next().unwrap_or_default();
+    let meant = format!("{PREFIX}{name}");
+    let is_known = subject.project().is_some_and(|project| project.documents.contains_key(first));
+    (is_word && is_known && meant != sent.text && as_path(&meant).is_some()).then_some(meant)
 }
 
 /// The name in a whole text that is `@name?`.
