@@ -42,33 +42,67 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     in_list(subject, &tree(subject), &nobodys, found);
 }
 
-/// A document is never deeper than its reader allows: the recursion ends.
-fn in_list(subject: &Subject<'_>, list: &[StepNode<'_>], around: &LastDecisions, found: &mut Vec<Diagnostic>) {
+/// Returns the doubts that a step of the list may have failed with. A document is never deeper than its reader allows: the
+/// recursion ends.
+fn in_list(
+    subject: &Subject<'_>,
+    list: &[StepNode<'_>],
+    around: &LastDecisions,
+    found: &mut Vec<Diagnostic>,
+) -> LastDecisions {
     let (list, failed) = with_failure(list);
-    if !failed.is_empty() {
-        // The step that failed may have been behind an approval.
-        let asked = || chains(list).is_some_and(|chains| chains.iter().flatten().any(FilteredNode::asks));
-        let mut around = around.clone();
-        if matches!(around.of_all, LastDecision::None) && asked() {
-            around.of_all = LastDecision::Known;
-        }
-        in_list_alone(subject, failed, &around, found);
+    let doubts = in_list_alone(subject, list, around, found);
+    if failed.is_empty() {
+        return doubts;
     }
-    in_list_alone(subject, list, around, found);
+    // The step that failed may have been behind an approval.
+    let asked = || chains(list).is_some_and(|chains| chains.iter().flatten().any(FilteredNode::asks));
+    let mut after_failure = doubts.clone();
+    if matches!(after_failure.of_all, LastDecision::None) && asked() {
+        after_failure.of_all = LastDecision::Known;
+    }
+    in_list_alone(subject, failed, &after_failure, found);
+    doubts
 }
 
-fn in_list_alone(subject: &Subject<'_>, list: &[StepNode<'_>], around: &LastDecisions, found: &mut Vec<Diagnostic>) {
-    let Some(chains) = chains(list) else { return };
+/// The same for the steps of a list, or those that run when it has failed.
+fn in_list_alone(
+    subject: &Subject<'_>,
+    list: &[StepNode<'_>],
+    around: &LastDecisions,
+    found: &mut Vec<Diagnostic>,
+) -> LastDecisions {
+    let mut doubts = around.clone();
+    let Some(chains) = chains(list) else { return doubts };
     let mut last = around.clone();
     for chain in &chains {
+        // Each step may fail.
+        doubts.add(&last);
         for one in chain {
             report(subject, one, &last, found);
             if !one.inside().is_empty() {
-                in_list(subject, one.inside(), &last, found);
+                let inside = in_list(subject, one.inside(), &last, found);
+                if !one.node.cases.is_empty() {
+                    doubts.add(&inside);
+                }
             }
         }
         after_keys(chain, &mut last.by_key);
         last.of_all = after(chain, last.of_all);
+    }
+    doubts
+}
+
+impl LastDecisions {
+    /// Takes over what is in doubt of others.
+    fn add(&mut self, others: &Self) {
+        let is_doubtful = |decision: &LastDecision| matches!(decision, LastDecision::Doubtful { .. });
+        if is_doubtful(&others.of_all) && !is_doubtful(&self.of_all) {
+            self.of_all = others.of_all.clone();
+        }
+        for (key, decision) in others.by_key.iter().filter(|(_, decision)| is_doubtful(decision)) {
+            self.by_key.entry(key.clone()).or_insert_with(|| decision.clone());
+        }
     }
 }
 
