@@ -40,7 +40,7 @@ const SPELLINGS: [(&str, &str); 25] = [
 ];
 
 /// The longest span, in days: a hundred years.
-const MAX_DAYS: i64 = 100 * 366;
+pub const MAX_DAYS: i64 = 100 * 366;
 const SECONDS_OF_DAY: i64 = 24 * 60 * 60;
 
 /// A span of time.
@@ -68,6 +68,13 @@ impl TimeSpan {
         };
         let seconds = number.checked_mul(factor).filter(|seconds| *seconds <= MAX_DAYS * SECONDS_OF_DAY)?;
         Some(Self::Seconds(sign * seconds))
+    }
+
+    /// Whether a text is written as a span is, and says more than a hundred years.
+    pub fn is_too_long(text: &str) -> bool {
+        let rest = text.strip_prefix('-').unwrap_or(text);
+        let number = rest.strip_suffix(['s', 'm', 'h', 'd']).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && Self::read(text).is_none()
     }
 
     /// The same of a text that writes no span back in time.

@@ -86,12 +86,15 @@ pub const TIMES: &str = "a date or a date-time of RFC 3339: `2026-12-31`, `2026-
 /// # Errors
 /// Why it may not, in a sentence without a final stop.
 pub fn span(text: &str) -> Result<TimeSpan, String> {
-    let span = TimeSpan::read_forward(text)
-        .ok_or_else(|| format!("its `for` is {}, and no duration: {DURATION_HELP}", shown(&Value::from(text))))?;
-    if span.seconds() > MAX_WAIT_SECONDS {
-        return Err(format!("its `for` is {}, and a step waits for at most 366 days", shown(&Value::from(text))));
+    let shown = || shown(&Value::from(text));
+    let is_too_long = |span: TimeSpan| span.seconds() > MAX_WAIT_SECONDS;
+    match TimeSpan::read_forward(text) {
+        Some(span) if !is_too_long(span) => Ok(span),
+        None if text.starts_with('-') || !TimeSpan::is_too_long(text) => {
+            Err(format!("its `for` is {}, and no duration: {DURATION_HELP}", shown()))
+        }
+        _ => Err(format!("its `for` is {}, and a step waits for at most 366 days", shown())),
     }
-    Ok(span)
 }
 
 /// The moment of an RFC 3339 date-time, or of the midnight of a date in a time zone. A blank may be in the place of the `T`.

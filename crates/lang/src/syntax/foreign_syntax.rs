@@ -165,6 +165,10 @@ pub(super) fn declared_action(value: &Node) -> Option<String> {
 pub(crate) const APPROVAL_OF_STEP: &str = "an action says it for each of its calls, in its own file; in a workflow, a step before this one asks: \
      {\"type\": \"PbotApproval\", \"properties\": {\"comment\": \"...\"}}";
 
+/// The same of a workflow as a whole.
+pub(crate) const APPROVAL_OF_WORKFLOW: &str = "an action says it for each of its calls, in its own file; a workflow asks in a step of its \
+     `actions`: {\"type\": \"PbotApproval\", \"properties\": {\"comment\": \"...\"}}";
+
 /// An entry of `tools` or `actions` in another product's shape.
 pub(super) struct ForeignEntry {
     /// What it is, in words.

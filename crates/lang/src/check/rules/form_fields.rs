@@ -185,7 +185,22 @@ impl<'a> WrittenForm<'_, 'a> {
             let fault = self.report(&format!("{at}/{name}"), message, help);
             found.extend(fault.map(|fault| Diagnostic { severity: Severity::Warning, ..fault }));
         }
-        for fault in literal_faults(field) {
+        let faults = literal_faults(field);
+        // One with a path in it is data all the same: no bound is computed.
+        let is_data = |name: &str, value: &Option<Value>| {
+            let is_bound = name != "default" && field.kind.has_order();
+            is_bound && matches!(value, Some(Value::Object(_) | Value::Array(_)))
+        };
+        for (name, value) in given().filter(|(name, value)| is_data(name, value)) {
+            if faults.iter().all(|fault| fault.field != name) {
+                let shown = value.as_ref().map(Value::to_string).unwrap_or_default();
+                let message = format!("{shown} is no `{name}` of this field: the run would fail when it asks");
+                let help =
+                    "a bound is a value of the field's type, or its `@path`; let a step before compute another one";
+                found.extend(self.report(&format!("{at}/{name}"), message, help));
+            }
+        }
+        for fault in faults {
             let message = fault.message;
             found.extend(self.report(&format!("{at}/{}", fault.field), message, "the run would fail when it asks"));
         }

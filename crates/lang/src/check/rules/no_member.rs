@@ -16,6 +16,7 @@ use crate::compile::steps::{MAY_BE_MISSING, REPLY_FORMAT, TypedText};
 use crate::diagnostic::{Diagnostic, Help, Remedy, Severity, codes, few_of_many};
 use crate::language::Action;
 use crate::language::action::TextKind;
+use crate::language::wait::{WAIT, WAIT_FOR_EVENT};
 use crate::program::reference::{Field, PathStep, each_text};
 use crate::program::schema::{AbsentStep, StepOwner, described, short};
 use crate::program::template::ValueUse;
@@ -348,22 +349,29 @@ fn is_shown(facts: &[Fact<'_>], path: &[PathStep]) -> bool {
     names.is_some_and(|names| facts.iter().any(|fact| fact.shows(&names)))
 }
 
-/// Whether a path at a place may end in `?`: a list that is gone through or matched is needed.
+/// Whether a path at a place may end in `?`: a list that is gone through or matched is needed, and so is what a step waits for, and
+/// what rows are found by.
 pub(super) fn takes_optional(subject: &Subject<'_>, at: &str) -> bool {
     let Some((step, name)) = at.rsplit_once("/properties/") else { return true };
     let kind = subject.document().value.pointer(&format!("{step}/type")).and_then(Value::as_str);
-    !(name == "items_path" || (kind == Some("matcher") && ["left", "right"].contains(&name)))
+    let is_needed = match kind {
+        Some("matcher") => ["left", "right"].contains(&name),
+        Some(WAIT) => ["for", "until"].contains(&name),
+        Some(WAIT_FOR_EVENT) => name == "match" || name.starts_with("match/"),
+        Some("custom-table") => name.starts_with("values/"),
+        _ => false,
+    };
+    !(name == "items_path" || is_needed)
 }
 
 /// How a step does with a value that may be left out.
 fn of_step(text: &str, name: &str, last: &str, takes_optional: bool) -> String {
+    if !takes_optional {
+        return format!(
+            "put `{last}` among the `required` of its schema, or ask for it in the step's `filter` with {{\"hasKey\": \"@{name}\"}}"
+        );
+    }
     let otherwise = match text.starts_with('@') {
-        true if !takes_optional => {
-            return format!(
-                "put `{last}` among the `required` of its schema, or ask for it in the step's `filter` with \
-                 {{\"hasKey\": \"@{name}\"}}"
-            );
-        }
         true => format!("write {} to leave the value out with it", quoted(&format!("{text}?"))),
         false => format!("write {{{{#if {name}}}}}...{{{{/if}}}} around it"),
     };

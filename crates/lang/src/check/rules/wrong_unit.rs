@@ -1,5 +1,6 @@
 //! A number that is surely meant in another unit: seconds for milliseconds, a percentage for a share.
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::check::settings::WrittenSettings;
@@ -100,11 +101,15 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             && let Some(retry) = &llm.retry
         {
             found.extend(waits(Some(used.at("/retry")), retry));
-        } else if let Some(CallRetry { attempts, base_ms, max_ms, .. }) = used.action.kind().retry() {
-            let retry = Retry { attempts: Some(*attempts), base_ms: *base_ms, max_ms: *max_ms, ..Retry::default() };
-            found.extend(waits(Some(used.at("/retry")), &retry));
+        } else if let Some(retry) = used.action.kind().retry() {
+            found.extend(waits(Some(used.at("/retry")), &of_call(retry)));
         }
     }
+}
+
+/// The waits between the attempts of a call.
+fn of_call(CallRetry { attempts, base_ms, max_ms, .. }: &CallRetry) -> Retry {
+    Retry { attempts: Some(*attempts), base_ms: *base_ms, max_ms: *max_ms, ..Retry::default() }
 }
 
 /// How long approvals are waited for.
@@ -145,7 +150,14 @@ fn seconds(cursor: Option<Cursor<'_>>, limit: u64, what: &str) -> Option<Diagnos
     let cursor = cursor.filter(Cursor::is_written)?;
     let fault = cursor.report(&RULE, format!("{what} gets {limit} ms: seconds seem to be meant"));
     let meant = limit.saturating_mul(1000);
-    Some(fault.help(format!("the value is in milliseconds: {limit} seconds are {meant}")).suggest(meant.to_string()))
+    Some(fault.help(format!("the value is in milliseconds: {}", as_seconds(limit, meant))).suggest(meant.to_string()))
+}
+
+fn as_seconds(count: u64, milliseconds: u64) -> String {
+    match count {
+        1 => format!("1 second is {milliseconds}"),
+        _ => format!("{count} seconds are {milliseconds}"),
+    }
 }
 
 /// Waits between attempts that are over before a busy server is free again.
@@ -174,7 +186,7 @@ fn waits(cursor: Option<Cursor<'_>>, retry: &Retry) -> Option<Diagnostic> {
     Some(
         cursor
             .report(&RULE, message)
-            .help(format!("the waits are in milliseconds: {value} seconds are {meant}"))
+            .help(format!("the waits are in milliseconds: {}", as_seconds(value, meant)))
             .suggest(meant.to_string()),
     )
 }
@@ -194,6 +206,11 @@ fn of_steps(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let item = item.map(|limit| (limit, step.property("item_timeout_ms"), "an item"));
         for (limit, at, what) in own.into_iter().chain(item) {
             found.extend(seconds(Some(subject.at(&at)), limit, what));
+        }
+        let at = format!("{}/retry", step.at);
+        let retry = step.written.get("retry").filter(|_| used.is_some() && !subject.is_faulty(&at));
+        if let Some(retry) = retry.and_then(|retry| CallRetry::deserialize(retry).ok()) {
+            found.extend(waits(Some(subject.at(&at)), &of_call(&retry)));
         }
     }
     for step in steps(subject) {

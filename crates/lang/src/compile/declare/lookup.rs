@@ -228,6 +228,16 @@ impl<'a> Declare<'a> {
             name_of(&document).or_else(|| of_flow().filter(|_| document.kind == Some(DocumentKind::Workflow)))
         };
         let sources = self.texts.loops.iter().chain(&self.texts.workflows).take(MEASURED.0);
+        let of_id = |source: &Source| {
+            let document = self.texts.readings.document(source);
+            let is_same = document.value.get("id").and_then(Value::as_str) == Some(name);
+            is_same.then(|| document.value.get("name").and_then(Value::as_str).map(str::to_owned)).flatten()
+        };
+        if let Some(named) = sources.clone().find_map(of_id)
+            && let Some((kind, file)) = self.other_kind(&named)
+        {
+            return Some(format!("`{name}` is the `id` of the {kind} `{named}`; {}", in_step(kind, &named, file)));
+        }
         let names: Vec<String> = sources.filter_map(of_document).collect();
         let plain = name.to_lowercase();
         let same = names.iter().map(String::as_str).find(|known| known.to_lowercase() == plain);

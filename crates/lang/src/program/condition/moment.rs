@@ -10,7 +10,7 @@ use crate::diagnostic::codes;
 use crate::program::exact_text::time_of;
 use crate::program::fault::LocalFault;
 use crate::program::reference::Field;
-use crate::program::time_span::{SPAN_HELP, TimeSpan};
+use crate::program::time_span::{MAX_DAYS, SPAN_HELP, TimeSpan};
 
 /// How a moment is written.
 const FORMS: &str = "a moment is {\"now\": \"-30d\"}, or {\"time\": \"@input.due\", \"plus\": \"30d\"}";
@@ -59,6 +59,11 @@ pub(super) fn moment_of(operator: &str, written: &Value) -> Result<MomentOperand
         let time = members.get("time").filter(|time| time.is_string()).map(Value::to_string);
         return Err(Box::new(LocalFault { replacement: time, ..fault }));
     };
+    if span.as_str().is_some_and(TimeSpan::is_too_long) {
+        let message = format!("{} is too long a span of time", short(span));
+        let help = format!("a span is at most {MAX_DAYS} days, a hundred years");
+        return Err(Box::new(fault(&format!("/{name}"), message).help(help)));
+    }
     let Some(plus) = span.as_str().and_then(TimeSpan::read) else {
         return Err(Box::new(
             fault(&format!("/{name}"), format!("{} is no span of time", short(span))).help(SPAN_HELP),

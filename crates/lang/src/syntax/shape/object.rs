@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::document_schemas::{description, resolve, words};
 use super::form::{LazyForm, Others, SchemaForm};
-use super::step_fields::is_step;
+use super::step_fields::{is_step, setting_of_action};
 use super::{MAX_UNKNOWN, Renamed, Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Related, codes, is_slip, shown};
 use crate::syntax::{Member, Node, Span, foreign_syntax, other_word, quoted};
@@ -229,6 +229,13 @@ impl<'a> Walker<'a> {
         let is_workflow = is_workflow(form, &self.pointer);
         match name {
             "requires_approval" | "approval" if is_step(form) => Some(foreign_syntax::APPROVAL_OF_STEP.to_owned()),
+            "requires_approval" | "approval" if is_workflow || self.is_definition(form) => {
+                Some(foreign_syntax::APPROVAL_OF_WORKFLOW.to_owned())
+            }
+            "type" | "kind" | "mode" if self.is_definition(form) => {
+                Some(format!("a `definition` has no `{name}`, it makes the document a workflow: leave it out"))
+            }
+            _ if is_step(form) && let Some(help) = setting_of_action(form, name) => Some(help),
             "on_failure" if is_step(form) => foreign_syntax::help_for("catch")
                 .map(|help| help.replace("`catch` is a field of other products; here ", "")),
             _ if form.fields.has("question") && form.fields.has("fields") && form.fields.has("show") => of_form(name),
@@ -253,7 +260,7 @@ impl<'a> Walker<'a> {
             _ if is_type_of_workflow(form, &self.pointer, name) => {
                 Some(format!("a workflow has no `{name}`, its `definition` makes it one: leave it out"))
             }
-            "input" | "name" | "description" if self.pointer == "/definition" && form.fields.has("on_failure") => {
+            "input" | "name" | "description" if self.is_definition(form) => {
                 Some(format!("`{name}` belongs at the top of the document, beside `definition`"))
             }
             "on" | "day" | "days" | "weekday" | "weekdays" | "cron" if self.pointer == "/definition/schedule" => Some(
@@ -266,6 +273,11 @@ impl<'a> Walker<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether the present object is the `definition` of a workflow.
+    fn is_definition(&self, form: &SchemaForm) -> bool {
+        self.pointer == "/definition" && form.fields.has("on_failure")
     }
 
     /// The field that is probably meant by an unknown key: by a common word for it, or by a similar name.

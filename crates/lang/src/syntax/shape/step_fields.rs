@@ -37,6 +37,24 @@ const FOR_EACH: [&str; 12] = [
     "loop",
 ];
 
+/// Settings of an action that are none of its steps.
+const OF_ACTION: [&str; 5] = ["max_calls", "approvers", "on_uncertain", "idempotent", "model"];
+
+/// What is said of a setting of an action that is written at a step which calls it.
+pub(super) fn setting_of_action(form: &SchemaForm, name: &str) -> Option<String> {
+    let takes_any = form.fields.get("properties").is_some_and(|inner| matches!(inner.others, Others::Any));
+    let written = match name {
+        "approvers" => "\"approval\": {\"approvers\": 2}",
+        _ => name,
+    };
+    (takes_any && OF_ACTION.contains(&name)).then(|| {
+        format!(
+            "an action says it for each of its calls, in its own file: `{written}`; an input that is called so belongs in the \
+             `properties` of the step"
+        )
+    })
+}
+
 /// Whether a form is that of a step.
 pub(super) fn is_step(form: &SchemaForm) -> bool {
     form.fields.has("onFalse")
@@ -186,7 +204,8 @@ impl<'a> Walker<'a> {
     /// step does not have.
     fn is_input(&mut self, absent: &[&str], member: &Member) -> bool {
         let name = &*member.key;
-        let is_word = matches!(name, "condition" | "if" | "when" | "else" | "requires_approval" | "approval")
+        let is_word = OF_ACTION.contains(&name)
+            || matches!(name, "condition" | "if" | "when" | "else" | "requires_approval" | "approval")
             || matches!(name, "name" | "action_name" | "action" | "wait" | "retry")
             || foreign_syntax::help_for(name).is_some();
         let home = self.known.home(name, &self.pointer);
@@ -259,7 +278,13 @@ fn named(members: &[&Member]) -> String {
 
 /// What is said of the fields of a step whose type is a word of another product.
 fn help_for_type(word: &str) -> Option<String> {
-    let built_in = BuiltInStep::meant_by(word).map(|step| step.help.to_owned());
+    // An action may have such a name.
+    let built_in = BuiltInStep::meant_by(word).map(|step| {
+        format!(
+            "{}; where `{word}` is the name of an action, what it takes is written in the `properties` of the step",
+            step.help
+        )
+    });
     let is_foreign = || foreign_step::is_foreign(word);
     built_in.or_else(|| {
         is_foreign().then(|| {
