@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value, json};
 
-use super::dialect::as_json;
+use super::dialect::answer_json;
 use super::event::ToolResult;
 use super::find_tool;
 use super::fitted;
@@ -101,7 +101,10 @@ fn complete(program: &LoopProgram, state: &LoopState, input: &Value) -> Done {
 
 /// The JSON that a text answer is.
 fn json_answer(state: &LoopState, text: &str) -> Option<Value> {
-    if state.header.reads_exact_texts() { as_json(text) } else { json_text::read(text).ok() }
+    match state.header.reads_exact_texts() {
+        true => answer_json(text, state.header.reads_all_fences()),
+        false => json_text::read(text).ok(),
+    }
 }
 
 fn text(input: &Value, name: &str) -> Option<String> {

@@ -224,7 +224,8 @@ pub struct Started {
 /// or are missing. 7: a text that begins as JSON does and can't be read has no missing values: what asks for a part of it fails, also in
 /// `output` and `collect`, in `hasKey`, `length` and `@x.y?`, and in the blocks of a text; the templates and paths of a step are bounded
 /// together, by what they read, too; and thoughts and calls are no notes of a history. 8: a step whose approval is escalated asks in a
-/// new pause.
+/// new pause; JSON is read out of fences of all forms, half of a surrogate pair in the JSON of a text is U+FFFD, and a condition that
+/// needs a part of a text which is no JSON fails.
 pub const EDITION: u32 = 8;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -71,7 +71,8 @@ impl RunHeader {
         match self.edition {
             0 | 1 => JsonRule::Plain,
             2..=6 => JsonRule::Fenced,
-            _ => JsonRule::Whole,
+            7 => JsonRule::Whole,
+            _ => JsonRule::AnyFence,
         }
     }
 
@@ -131,6 +132,11 @@ impl RunHeader {
     /// Whether the model reads that notes of its history were cut off, or why there are none.
     pub(super) fn marks_cut_notes(&self) -> bool {
         self.edition >= 6
+    }
+
+    /// Whether an answer is read out of fences of all forms, and half of a surrogate pair in the JSON of a reply is U+FFFD.
+    pub(super) fn reads_all_fences(&self) -> bool {
+        self.edition >= 8
     }
 
     /// Whether thoughts and calls are no notes of a history.

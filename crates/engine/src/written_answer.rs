@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::dialect::{as_json, thinking};
+use super::dialect::{answer_json, as_json, thinking};
 use super::{fitted, storable};
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::Schema;
 use loopctl_lang::program::schema::list;
 
@@ -21,10 +22,13 @@ pub fn written_answer(schema: &Schema, text: &str) -> Result<Value, String> {
         return Err("it ends in its thinking: close it, and write the answer behind it".to_owned());
     }
     let said = thought.rest;
-    let whole = as_json(said);
+    // A model may write half of a character in the JSON, and in no text that stays as it stands.
+    let repaired = json_text::repaired(said);
+    let written = repaired.as_deref().unwrap_or(said);
+    let whole = answer_json(written, true);
     let Embedded { values: found, has_broken } = match whole {
         Some(value) => Embedded { values: vec![value], has_broken: false },
-        None => embedded(said),
+        None => embedded(written),
     };
     let plain = Value::from(said);
     let takes_text = schema.faults(&plain).is_empty();
@@ -159,6 +163,24 @@ mod tests {
             assert_eq!(read(&text).as_deref(), Ok(answer), "{text}");
         }
         assert_eq!(read(r#"{"verdict": "pay", "amount": null}"#).as_deref(), Ok(r#"{"verdict":"pay"}"#));
+    }
+
+    #[test]
+    fn half_of_a_character_and_fences_of_all_forms_are_read() {
+        let schema = Schema::compile(
+            json!({ "type": "object", "properties": { "v": { "type": "string" } }, "required": ["v"] }),
+        );
+        let schema = schema.unwrap();
+        for text in [r#"{"v": "a \ud83d b"}"#, r#"Here: {"v": "a \ud83d b"}"#] {
+            assert_eq!(written_answer(&schema, text), Ok(json!({ "v": "a \u{fffd} b" })), "{text}");
+        }
+        for text in ["~~~json\n{\"v\": \"a\"}\n~~~", "````\n{\"v\": \"a\"}````", "```json5 {\"v\": \"a\"}```"] {
+            assert_eq!(written_answer(&schema, text), Ok(json!({ "v": "a" })), "{text}");
+            assert_eq!(answer_json(text, true), Some(json!({ "v": "a" })), "{text}");
+            assert_eq!(answer_json(text, false), None, "{text}");
+        }
+        let plain = Schema::compile(json!({ "type": "string" })).unwrap();
+        assert_eq!(written_answer(&plain, r"half: \ud83d"), Ok(json!(r"half: \ud83d")), "a text stays as it stands");
     }
 
     #[test]

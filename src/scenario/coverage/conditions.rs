@@ -67,7 +67,7 @@ pub(super) fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reach
             ("today", now.get(..10).unwrap_or_default()),
             ("dialect_instructions", "instructions"),
         ],
-        json: JsonRule::Whole.into(),
+        json: JsonRule::PRESENT.into(),
         secrets: Some(&NoSecrets),
     };
     texts(part).iter().for_each(|text| text.judge(part, &scope, reached));
@@ -98,7 +98,7 @@ pub(super) fn in_call(part: &CoveragePart, call: &JudgedCall<'_>, reached: &mut 
         now: &now,
         run_id: call.run_id,
         extra: &[],
-        json: JsonRule::Whole.into(),
+        json: JsonRule::PRESENT.into(),
         secrets: Some(&NoSecrets),
     };
     texts_of(call.tool, &call.pointer).iter().for_each(|text| text.judge(part, &scope, reached));

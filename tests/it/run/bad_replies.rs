@@ -16,6 +16,18 @@ fn observation_of(reply: Value) -> (String, Value) {
 }
 
 #[test]
+fn half_of_a_character_in_a_reply_is_a_sign_that_says_so_and_no_unreadable_reply() {
+    let called = json!(r#"{"thought": "a", "action": "look", "action_input": {"at": "x \ud83d y"}}"#);
+    let answered = json!(r#"{"thought": "b", "action": "__complete__", "action_input": {"answer": "a \ud83d b"}}"#);
+    let place = Place::new();
+    place.looped(&json!({})).script(&[called, answered]);
+    let (ran, result) = place.run(&[]);
+    assert_eq!((ran.code, &result["result"]["answer"]), (0, &json!("a \u{fffd} b")), "{ran:#?}");
+    assert_eq!((&result["iterations"], &result["metadata"]["invalid_replies"]), (&json!(2), &json!(0)), "{result:#}");
+    assert_eq!(result["trace"][0]["action_input"]["at"], "x \u{fffd} y", "{result:#}");
+}
+
+#[test]
 fn unreadable_replies_are_reported_and_counted() {
     let cases = [
         json!("I think I should look at the ticket first."),

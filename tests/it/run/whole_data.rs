@@ -290,3 +290,39 @@ fn a_value_without_a_form_in_json_fails_the_call_with_its_column() {
     let trace = place.calls(&[think("names", json!({}))]);
     assert!(observed(&trace[0]).contains("column `ref` is no text in UTF-8"), "{:#}", trace[0]);
 }
+
+#[test]
+fn a_filter_that_needs_a_part_of_a_page_in_place_of_json_fails_its_step() {
+    let definition = |filter: Value| {
+        json!({ "actions": [
+            { "type": "order", "outputKey": "o", "properties": {} },
+            { "type": "ship", "filter": { "condition": filter }, "properties": {} },
+        ], "output": "@ship" })
+    };
+    let order = |text: &str| {
+        let program = json!({ "action_name": "order", "kind": "command", "description": "Reads.", "program": "echo", "args": [text] });
+        let place = place(1, &[program, query("ship", "SELECT id FROM bills LIMIT 1", json!({}))]);
+        let source = json!({ "url": "sqlite:x.db", "init": "x.sql" });
+        place.json("loopctl.json", &json!({ "datasources": { "x": source }, "allow": { "commands": ["echo"] } }));
+        place
+    };
+    let down = order("<html>Down for maintenance</html>");
+    for filter in [
+        json!({ "notEqual": ["@o.state", "cancelled"] }),
+        json!({ "not": { "equal": ["@o.state", "cancelled"] } }),
+        json!({ "equal": [{ "length": "@o.faults" }, 0] }),
+    ] {
+        workflow(&down, definition(filter.clone()));
+        let why = why(&down);
+        assert!(why.contains("`o` is a text and has no"), "{filter}: {why}");
+    }
+    for filter in [json!({ "hasKey": "@o.state" }), json!({ "equal": ["@o.state?", "open"] })] {
+        workflow(&down, definition(filter));
+        assert_eq!(answer(&down), Value::Null);
+    }
+    for text in ["{\"state\": \"open\"}", "```json {\"state\": \"open\"}```", "~~~\n{\"state\": \"open\"}\n~~~"] {
+        let place = order(text);
+        workflow(&place, definition(json!({ "notEqual": ["@o.state", "cancelled"] })));
+        assert_eq!(answer(&place)["row_count"], 1, "{text}");
+    }
+}

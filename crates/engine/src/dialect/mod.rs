@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::event::{Finish, Reply, SaidCall};
 use super::reply::refusal;
-pub use answer::as_json;
+pub use answer::{answer_json, as_json};
 pub use example::{example, sample_of};
 use loopctl_lang::language::react::Dialect;
 use loopctl_lang::program::{LoopProgram, builtin};

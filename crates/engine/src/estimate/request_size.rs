@@ -115,7 +115,7 @@ fn rendered(program: &LoopProgram, input: &Value) -> Option<u64> {
         now: SAMPLE_NOW,
         run_id: SAMPLE_RUN,
         extra: &[],
-        json: JsonRule::Whole.into(),
+        json: JsonRule::PRESENT.into(),
         secrets: None,
     };
     let objective = program.objective.render(&scope).ok()?;
@@ -124,7 +124,7 @@ fn rendered(program: &LoopProgram, input: &Value) -> Option<u64> {
 
 fn system(program: &LoopProgram, input: &Value, objective: &str) -> Option<String> {
     let (today, now, run_id) = (SAMPLE_NOW.get(..10)?, SAMPLE_NOW, SAMPLE_RUN);
-    prompt::system(program, &Facts { objective, input, today, now, run_id, json: JsonRule::Whole.into() }).ok()
+    prompt::system(program, &Facts { objective, input, today, now, run_id, json: JsonRule::PRESENT.into() }).ok()
 }
 
 /// The most bytes of the system prompt, with values that are not known yet.

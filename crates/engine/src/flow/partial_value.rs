@@ -40,7 +40,7 @@ pub(super) fn entry(field: &Field, scope: &Scope<'_>) -> Result<Option<Value>, U
 /// What is said of a text or a path without a value.
 pub(super) fn unresolved_sentence(unresolved: &Unresolved) -> String {
     let begin = match unresolved.kind {
-        UnresolvedKind::Missing => "a value is missing",
+        UnresolvedKind::Missing | UnresolvedKind::BelowText => "a value is missing",
         UnresolvedKind::Broken => "a value can't be read",
         UnresolvedKind::Refused => "a text can't be made",
     };

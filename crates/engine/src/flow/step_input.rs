@@ -19,7 +19,7 @@ use loopctl_lang::program::flow::{ApprovalStep, CallStep, Foreach, FormStep, Rea
 use loopctl_lang::program::form::{FieldFault, FormAsks, FormFault};
 use loopctl_lang::program::json_length::json_bytes;
 use loopctl_lang::program::null_member::without_nulls;
-use loopctl_lang::program::reference::{Field, Scope, Unresolved, UnresolvedKind};
+use loopctl_lang::program::reference::{Field, Scope, Unresolved};
 use loopctl_lang::program::text_input::read_texts;
 use loopctl_lang::program::wait::WaitStep;
 use loopctl_lang::program::{Tool, schema};
@@ -193,7 +193,7 @@ impl Advance<'_> {
 
     /// Why a value is missing; it says which step would have written it.
     fn missing(&self, unresolved: &Unresolved) -> BeginFault {
-        if self.header.refuses_unread_values() && unresolved.kind != UnresolvedKind::Missing {
+        if self.header.refuses_unread_values() && !unresolved.is_missing() {
             return BeginFault::new("bad_value", unresolved_sentence(unresolved));
         }
         let mut message = format!("a value is missing: {unresolved}");

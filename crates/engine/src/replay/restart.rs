@@ -27,7 +27,7 @@ pub fn restarted(program: &Program, first: &Event) -> Result<Event, String> {
         today,
         now: &now,
         run_id: &old.run_id,
-        json: JsonRule::Whole.into(),
+        json: JsonRule::PRESENT.into(),
     };
     let system = match program {
         Program::Flow(_) => String::new(),

@@ -28,6 +28,7 @@ use super::turn;
 use super::turn_policy::TurnPolicy;
 use super::validate;
 use loopctl_lang::language::react::OnModelOutage;
+use loopctl_lang::policy::json_text;
 use loopctl_lang::program::builtin::COMPLETE;
 use loopctl_lang::program::{Builtin, LoopProgram, ToolKind};
 
@@ -62,8 +63,7 @@ pub(super) fn take(
     state.counters.window.0 = usage.input.saturating_add(usage.output);
     state.counters.is_window_counted = reply.usage.is_some_and(|counted| counted.input > 0 && counted.output > 0);
     let dialect = program.properties.dialect;
-    let judged = Some(program).filter(|_| state.header.knows_written_calls());
-    let (mut reading, counts) = dialect::read_counted(dialect, &reply, judged);
+    let (mut reading, counts) = read_counted(program, state, &reply);
     let cause = RefusalCause::of(&reply, state.header.knows_empty_replies());
     if let Some(words) = reply.refusal.take() {
         state.watch.refusal = words;
@@ -107,7 +107,7 @@ pub(super) fn take(
         Reading::Answer { thought, answer } => {
             state.watch.invalid_in_a_row = 0;
             new.thought = thought;
-            let call = Wanted::complete(answer_of(program, answer));
+            let call = Wanted::complete(answer_of(program, state, answer));
             match forced {
                 Some(limit) => last_word(program, state, new, FinalReply { calls: vec![call], limit, refused }),
                 None => turn(program, state, new, vec![call], effects),
@@ -182,6 +182,23 @@ struct FinalReply {
     refused: RefusedReply,
 }
 
+/// What a reply means, and how many of its text's bytes count. One that could not be read is read again with U+FFFD in place of
+/// halves of characters.
+fn read_counted(program: &LoopProgram, state: &LoopState, reply: &Reply) -> (Reading, usize) {
+    let dialect = program.properties.dialect;
+    let judged = Some(program).filter(|_| state.header.knows_written_calls());
+    let (reading, counts) = dialect::read_counted(dialect, reply, judged);
+    let is_read = match &reading {
+        Reading::Calls { calls, .. } => calls.iter().all(|call| call.unread.is_none()),
+        Reading::Answer { .. } => true,
+        Reading::Unreadable { .. } => false,
+    };
+    match json_text::repaired(&reply.text).filter(|_| !is_read && state.header.reads_all_fences()) {
+        Some(text) => dialect::read_counted(dialect, &Reply { text, ..reply.clone() }, judged),
+        None => (reading, counts),
+    }
+}
+
 /// Refuses a turn with too many calls as a whole.
 fn too_many(reading: &mut Reading, most: usize) {
     if let Reading::Calls { thought, calls } = reading
@@ -198,10 +215,10 @@ fn too_many(reading: &mut Reading, most: usize) {
 
 /// An answer that the dialect has as text, in the form that the loop needs: if the text does not match
 /// `answer_schema`, it is parsed as JSON.
-fn answer_of(program: &LoopProgram, answer: Value) -> Value {
+fn answer_of(program: &LoopProgram, state: &LoopState, answer: Value) -> Value {
     match (&answer, &program.answer) {
         (Value::String(text), Some(schema)) if !schema.faults(&answer).is_empty() => {
-            dialect::as_json(text).unwrap_or(answer)
+            dialect::answer_json(text, state.header.reads_all_fences()).unwrap_or(answer)
         }
         _ => answer,
     }

@@ -42,6 +42,37 @@ pub fn unchecked(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str(text)
 }
 
+/// A JSON text with U+FFFD in place of each half of a surrogate pair, which has as many bytes; none where there is no half. Some
+/// languages, and models, write halves of characters.
+pub fn repaired(text: &str) -> Option<String> {
+    if !text.contains("\\u") {
+        return None;
+    }
+    let mut whole = String::with_capacity(text.len());
+    let (mut rest, mut is_changed) = (text, false);
+    while let Some((before, escape)) = rest.split_once('\\') {
+        whole.push_str(before);
+        // One unit has 5 characters after its mark, and the second one of a pair has its own mark.
+        let second = escape.get(5..).and_then(|after| unit(after.strip_prefix('\\')?));
+        let (kept, length) = match (unit(escape), second) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (true, 11),
+            (Some(0xd800..=0xdfff), _) => (false, 5),
+            _ => (true, escape.chars().next().map_or(0, char::len_utf8)),
+        };
+        let (escape, after) = escape.split_at_checked(length).unwrap_or((escape, ""));
+        whole.push('\\');
+        whole.push_str(if kept { escape } else { "ufffd" });
+        is_changed |= !kept;
+        rest = after;
+    }
+    whole.push_str(rest);
+    is_changed.then_some(whole)
+}
+
+fn unit(escape: &str) -> Option<u16> {
+    u16::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok()
+}
+
 /// Why [`read`] refuses a text that is JSON: it has a number that this build can't hold exactly.
 pub fn refusal(text: &str) -> Option<serde_json::Error> {
     let error = is_held(text).err()?;

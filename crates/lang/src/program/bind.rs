@@ -108,7 +108,7 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
         now,
         run_id,
         extra: &[],
-        json: JsonRule::Whole.into(),
+        json: JsonRule::PRESENT.into(),
         secrets: None,
     };
     match of_loop.objective.render(&scope) {

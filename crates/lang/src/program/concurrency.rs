@@ -47,7 +47,7 @@ impl ConcurrencyRule {
             now: "",
             run_id: "",
             extra: &[],
-            json: JsonRule::Whole.into(),
+            json: JsonRule::PRESENT.into(),
             secrets: None,
         };
         let refused = |why: &str| format!("the `key` of the workflow's `concurrency` {why}");

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use super::canonical::spelling;
 use super::fault::LocalFault;
-use super::reference::{Field, Scope, Unresolved, as_any_path, as_optional_path, as_path};
+use super::reference::{Field, Scope, Unresolved, UnresolvedKind, as_any_path, as_optional_path, as_path};
 use super::schema::TextPattern;
 use crate::diagnostic::codes;
 use crate::language::Condition;
@@ -66,7 +66,11 @@ struct ConditionOperand {
 #[derive(Debug)]
 enum OperandValue {
     Field(Field),
-    Length(Vec<String>),
+    Length {
+        path: Vec<String>,
+        /// Whether the path ends in `?`.
+        is_optional: bool,
+    },
     /// A moment that is computed.
     Moment(MomentOperand),
 }
@@ -217,10 +221,13 @@ impl ConditionCompiler {
         }
         let length = written.as_object().filter(|members| members.len() == 1).and_then(|members| members.get("length"));
         let takes = match length {
-            Some(path) => match path.as_str().and_then(as_any_path) {
-                Some(path) => Some(OperandValue::Length(path)),
+            Some(written) => match written.as_str().and_then(as_any_path) {
+                Some(path) => Some(OperandValue::Length {
+                    path,
+                    is_optional: written.as_str().and_then(as_optional_path).is_some(),
+                }),
                 None => {
-                    let message = format!("`length` takes an `@path`; {} was given", short(path));
+                    let message = format!("`length` takes an `@path`; {} was given", short(written));
                     let at = format!("{at}/{}", token("length"));
                     let fault = LocalFault::error(codes::BAD_OPERAND, at, message);
                     self.faults.push(fault.help("{\"length\": \"@input.items\"}"));
@@ -344,6 +351,10 @@ impl ConditionOperand {
             OperandValue::Field(field) => match field.resolve(scope) {
                 Ok(value) => Ok(Some(value)),
                 Err(why) if scope.is_fault(&why) => Err(why.into()),
+                // What is no JSON is most often not what the author waits for: a page that says that a server is down.
+                Err(why) if why.kind == UnresolvedKind::BelowText && !matches!(field, Field::Optional(_)) => {
+                    Err(why.into())
+                }
                 Err(why) if missing == MissingOperand::Absent => match field {
                     Field::Path(_) if rules.reads_json && why.is_broken() => Err(why.into()),
                     _ => Ok(None),
@@ -355,8 +366,13 @@ impl ConditionOperand {
                 Some(from) => from.resolve(scope).map(Some).map_err(|_| fault()),
                 None => Ok(None),
             },
-            OperandValue::Length(path) => {
-                let Some(value) = scope.optional(path)? else { return absent(0.into()) };
+            OperandValue::Length { path, is_optional } => {
+                let value = match scope.lookup(path) {
+                    Ok(value) => value,
+                    Err(why) if scope.is_fault(&why) => return Err(why.into()),
+                    Err(why) if why.kind == UnresolvedKind::BelowText && !is_optional => return Err(why.into()),
+                    Err(_) => return absent(0.into()),
+                };
                 let length = |value: &Value| match value {
                     Value::Array(items) => Ok(Some(items.len().into())),
                     Value::Object(members) => Ok(Some(members.len().into())),
@@ -375,7 +391,7 @@ impl ConditionOperand {
     /// The value of an operand that is to be ordered.
     fn ordered(&self, by: &JudgedScope<'_, '_>) -> Result<Value, ConditionFault> {
         // A length is 0 where its value is missing; nothing else has an order then.
-        let missing = if matches!(self.takes, OperandValue::Length(_)) { by.missing } else { MissingOperand::Fault };
+        let missing = if matches!(self.takes, OperandValue::Length { .. }) { by.missing } else { MissingOperand::Fault };
         Ok(self.value(&JudgedScope { missing, ..*by })?.unwrap_or(Value::Null))
     }
 }

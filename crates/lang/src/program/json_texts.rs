@@ -1,17 +1,26 @@
 //! Texts that are JSON: what paths, loops, matchers, blocks and conditions read of them.
 
+mod fences;
+
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use serde_json::Value;
+
+use fences::{begins_json, fences};
 
 use super::scope::shorten;
 use super::template_work::{TemplateWork, WorkBound};
 use crate::policy::json_text;
 use crate::program::file_value::{key_twice, key_twice_in, reserved_key};
 
+pub use fences::whole_fence;
+
 /// What begins and ends a fence.
 const FENCE: &str = "```";
+/// The most levels of a JSON text that are read.
+const MAX_DEPTH: usize = 127;
 /// A shorter text is parsed each time, in bytes.
 const MIN_KEPT_BYTES: usize = 256;
 /// The most texts that are kept parsed, and the most bytes of them.
@@ -27,6 +36,9 @@ pub enum JsonRule {
     Fenced,
     /// The same, and a text that begins as JSON does and can't be read has no missing values: what asks for one fails.
     Whole,
+    /// The same; fences of all forms are read, half of a surrogate pair is U+FFFD, and a condition that needs a part of a text which
+    /// is no JSON fails.
+    AnyFence,
 }
 
 /// Reads texts as JSON by a rule, the long ones that its scope holds once.
@@ -91,12 +103,12 @@ impl JsonTexts {
 
     /// The object or list that is in the only fence of a text that has one.
     pub(super) fn fenced(&self, text: &str) -> Option<Value> {
-        if self.rule.reads_fences() { fenced(text) } else { None }
+        if self.rule.reads_fences() { fenced(text, self.rule) } else { None }
     }
 
     /// The object or list that a text is the JSON of.
     pub(super) fn plain(&self, text: &str) -> Option<Value> {
-        json_in(text, self.rule.reads_fences())
+        json_in(text, self.rule)
     }
 
     /// The same of a text that lives as long as the scope of this reader does.
@@ -127,31 +139,33 @@ impl JsonTexts {
     /// can be read.
     pub(super) fn why_broken(&self, text: &str) -> Option<String> {
         let begins = begins_json(text);
-        let fences = if self.rule.reads_fences() { json_fences(text) } else { Vec::new() };
+        let fences = if self.rule.reads_fences() { json_fences(text, self.rule) } else { Vec::new() };
         let is_meant = match self.rule {
             JsonRule::Plain => begins,
             JsonRule::Fenced => begins || text.contains(FENCE),
-            JsonRule::Whole => begins || !fences.is_empty(),
+            JsonRule::Whole | JsonRule::AnyFence => begins || !fences.is_empty(),
         };
+        if !is_meant && self.rule == JsonRule::AnyFence {
+            return marked_otherwise(text);
+        }
         if !is_meant || self.of(text).value().is_some() {
             return None;
         }
         if let Some(key) = twice_in(text) {
             return Some(format!("it has the key `{}` twice in one object", shorten(&key)));
         }
-        let why = |text: &str| json_text::read::<serde::de::IgnoredAny>(text.trim_start()).err();
         Some(match fences.as_slice() {
-            [] => why(text).map_or_else(|| "it has a key that no value may have".to_owned(), |why| why.to_string()),
-            [fence] => why(fence).map_or_else(
-                || "its fence holds no JSON that can be read".to_owned(),
-                |why| format!("in its fence, {why}"),
-            ),
+            [] => why_unread(text),
+            [fence] => format!("in its fence, {}", why_unread(fence)),
             _ => "it has several fences with JSON".to_owned(),
         })
     }
 }
 
 impl JsonRule {
+    /// That of a new run.
+    pub const PRESENT: Self = Self::AnyFence;
+
     /// Whether the JSON in a fence of a text is read, and one with a key twice is not.
     pub fn reads_fences(self) -> bool {
         self != Self::Plain
@@ -159,7 +173,7 @@ impl JsonRule {
 
     /// Whether JSON that can't be read is a fault wherever a part of it is asked for.
     pub fn is_whole(self) -> bool {
-        self == Self::Whole
+        matches!(self, Self::Whole | Self::AnyFence)
     }
 }
 
@@ -175,17 +189,47 @@ impl TextJson {
     }
 }
 
-/// Whether a text begins as an object or a list does.
-fn begins_json(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '['])
+/// The object or list that a text is the JSON of; none where a key is twice in an object, because one of its two values would be
+/// lost, unless the rule is the oldest.
+fn json_in(text: &str, rule: JsonRule) -> Option<Value> {
+    let mut text = Cow::Borrowed(Some(text.trim_start()).filter(|text| begins_json(text))?);
+    let mut value = json_text::read::<Value>(&text);
+    if value.is_err()
+        && rule == JsonRule::AnyFence
+        && let Some(repaired) = json_text::repaired(&text)
+    {
+        text = Cow::Owned(repaired);
+        value = json_text::read::<Value>(&text);
+    }
+    let value = value.ok()?;
+    let is_strict = rule.reads_fences();
+    (!is_strict || key_twice(&text, &value).is_none() && reserved_key(&text).is_none()).then_some(value)
 }
 
-/// The object or list that a text is the JSON of. `is_strict`: none where a key is twice in an object, because one of its two values
-/// would be lost.
-fn json_in(text: &str, is_strict: bool) -> Option<Value> {
-    let text = Some(text.trim_start()).filter(|text| begins_json(text))?;
-    let value = json_text::read::<Value>(text).ok()?;
-    (!is_strict || key_twice(text, &value).is_none() && reserved_key(text).is_none()).then_some(value)
+/// Why a text that begins as JSON does can't be read.
+fn why_unread(text: &str) -> String {
+    let text = text.trim_start();
+    match json_text::read::<Value>(text).err().map(|why| why.to_string()) {
+        Some(why) if why.starts_with("recursion limit") => format!("it is nested deeper than {MAX_DEPTH} levels"),
+        Some(why)
+            if (why.contains("surrogate") || why.contains("hex escape")) && json_text::repaired(text).is_some() =>
+        {
+            format!("it has half of a surrogate pair: {why}")
+        }
+        Some(why) => why,
+        None if let Some(key) = key_twice_in(text) => format!("it has the key `{}` twice in one object", shorten(&key)),
+        None if let Some(key) = reserved_key(text) => {
+            format!("it has the key `{}`, which no value may have", shorten(&key))
+        }
+        None => "it is no object and no list".to_owned(),
+    }
+}
+
+/// Why JSON in a fence of another language is not read.
+fn marked_otherwise(text: &str) -> Option<String> {
+    let is_json = |inner: &str| json_in(inner, JsonRule::AnyFence).is_some();
+    let fence = fences(text).into_iter().find(|fence| fence.may_be_meant_as_json() && is_json(fence.inner))?;
+    Some(format!("its fence is marked `{}`, and JSON is read of one that is marked `json`", shorten(fence.language)))
 }
 
 /// The key that is twice in the JSON of a text, or in that in its fence.
@@ -200,14 +244,18 @@ pub(super) fn twice_in(text: &str) -> Option<String> {
 
 /// The object or list that is in a fence of a text, with words around it or without; none where several do, because it
 /// is not clear then which one is meant.
-fn fenced(text: &str) -> Option<Value> {
-    let mut found = json_fences(text).into_iter().filter_map(|inner| json_in(&inner, true));
+fn fenced(text: &str, rule: JsonRule) -> Option<Value> {
+    let mut found = json_fences(text, rule).into_iter().filter_map(|inner| json_in(&inner, rule));
     let only = found.next()?;
     found.next().is_none().then_some(only)
 }
 
 /// What is in the fences of a text that begin as JSON does.
-fn json_fences(text: &str) -> Vec<String> {
+fn json_fences(text: &str, rule: JsonRule) -> Vec<String> {
+    if rule == JsonRule::AnyFence {
+        let json = fences(text).into_iter().filter(|fence| fence.may_be_json() && begins_json(fence.inner));
+        return json.map(|fence| fence.inner.trim().to_owned()).collect();
+    }
     let mut found = Vec::new();
     if !text.contains(FENCE) {
         return found;

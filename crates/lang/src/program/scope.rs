@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::diagnostic::nearest;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
 use crate::program::file_value::{FileValues, ListOnPath};
-use crate::program::json_texts::{JsonTexts, TextJson, twice_in};
+use crate::program::json_texts::{JsonRule, JsonTexts, TextJson, twice_in};
 use crate::program::template_work::value_bytes;
 
 /// The names that the engine defines; an argument with such a name is hidden.
@@ -81,6 +81,8 @@ pub struct Unresolved {
 pub enum UnresolvedKind {
     /// A name has no value, or a secret is missing.
     Missing,
+    /// The same: it would be a part of a text that is no JSON.
+    BelowText,
     /// The value is in a text that begins as JSON does and can't be read.
     Broken,
     /// The values are there, and the text is not made: it would be too long, or lead elsewhere.
@@ -96,6 +98,11 @@ impl Unresolved {
     /// A text that is not made.
     pub(crate) fn refused(why: impl Into<String>) -> Self {
         Self { why: why.into(), kind: UnresolvedKind::Refused }
+    }
+
+    /// Whether there is no value.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.kind, UnresolvedKind::Missing | UnresolvedKind::BelowText)
     }
 
     /// Whether the value may be there, in a text that can't be read.
@@ -284,7 +291,7 @@ impl<'a> Scope<'a> {
 
     /// Whether what has no value is a fault also where a value may be missing.
     pub fn is_fault(&self, unresolved: &Unresolved) -> bool {
-        self.json.rule().is_whole() && unresolved.kind != UnresolvedKind::Missing
+        self.json.rule().is_whole() && !unresolved.is_missing()
     }
 
     /// Why what should be a list is a text that begins as JSON does and can't be read.
@@ -492,7 +499,11 @@ fn absent_in_text(name: &str, segment: &str, text: &str, reading: TextReading<'_
         ),
         None => format!("`{name}` is a text and has no `{segment}`"),
     };
-    let kind = if why_broken.is_some() { UnresolvedKind::Broken } else { UnresolvedKind::Missing };
+    let kind = match why_broken {
+        Some(_) => UnresolvedKind::Broken,
+        None if !is_read && json.rule() == JsonRule::AnyFence => UnresolvedKind::BelowText,
+        None => UnresolvedKind::Missing,
+    };
     Unresolved { why, kind }
 }
 

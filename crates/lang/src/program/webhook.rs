@@ -125,7 +125,7 @@ impl FlowWebhook {
             now: &delivery.now,
             run_id: "",
             extra: &[],
-            json: JsonRule::Whole.into(),
+            json: JsonRule::PRESENT.into(),
             secrets: None,
         };
         let DeliveryRules { schema, zone, hidden } = *rules;

@@ -10,28 +10,7 @@ use loopctl_lang::policy::json_text;
 /// The text of a message, with U+FFFD where it has bytes that are no text, or halves of characters.
 pub fn repaired(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
-    let mut whole = String::with_capacity(text.len());
-    let mut rest = &*text;
-    while let Some((before, escape)) = rest.split_once('\\') {
-        whole.push_str(before);
-        // One unit has 5 characters after its mark, and the second one of a pair has its own mark.
-        let second = escape.get(5..).and_then(|after| unit(after.strip_prefix('\\')?));
-        let (kept, length) = match (unit(escape), second) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (true, 11),
-            (Some(0xd800..=0xdfff), _) => (false, 5),
-            _ => (true, escape.chars().next().map_or(0, char::len_utf8)),
-        };
-        let (escape, after) = escape.split_at_checked(length).unwrap_or((escape, ""));
-        whole.push('\\');
-        whole.push_str(if kept { escape } else { "ufffd" });
-        rest = after;
-    }
-    whole.push_str(rest);
-    whole
-}
-
-fn unit(escape: &str) -> Option<u16> {
-    u16::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok()
+    json_text::repaired(&text).unwrap_or_else(|| text.into_owned())
 }
 
 /// The most bytes of an id that are kept.

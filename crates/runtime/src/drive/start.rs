@@ -165,7 +165,7 @@ impl Start {
             today,
             now: &now,
             run_id: &run_id,
-            json: JsonRule::Whole.into(),
+            json: JsonRule::PRESENT.into(),
         };
         let system = match program {
             // No model is asked by the workflow itself.

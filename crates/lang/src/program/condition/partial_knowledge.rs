@@ -110,7 +110,7 @@ impl ConditionOperand {
     fn each_path(&self, visit: &mut dyn FnMut(&[String])) {
         match &self.takes {
             OperandValue::Field(field) => paths_of(field, visit),
-            OperandValue::Length(path) => visit(path),
+            OperandValue::Length { path, .. } => visit(path),
             OperandValue::Moment(MomentOperand { from: Some(from), .. }) => paths_of(from, visit),
             OperandValue::Moment(_) => {}
         }
@@ -119,7 +119,7 @@ impl ConditionOperand {
     fn known(&self, known: KnownValues<'_>) -> Option<Value> {
         match &self.takes {
             OperandValue::Field(field) => value_of(field, known),
-            OperandValue::Length(_) | OperandValue::Moment(_) => None,
+            OperandValue::Length { .. } | OperandValue::Moment(_) => None,
         }
     }
 }

@@ -40,7 +40,7 @@ fn rendering_ends_however_long_the_lists_are() {
 fn rounds_without_parts_end_too_and_so_does_what_rounds_read_again_and_again() {
     const TOO_OFTEN: &str = "the loops of the templates go round too often";
     const TOO_MUCH: &str = "the templates read more than 128 MiB of texts and values";
-    let render = |text: &str, arguments: &Value| resolved(&json!(text), arguments, JsonRule::Whole).map(|_| ());
+    let render = |text: &str, arguments: &Value| resolved(&json!(text), arguments, JsonRule::PRESENT).map(|_| ());
     let refused = |text: &str, arguments: &Value, why: &str| {
         assert_eq!(render(text, arguments), Err(why.to_owned()), "{text}");
     };
@@ -83,15 +83,15 @@ fn what_is_made_together_has_one_bound_no_matter_how_many_templates_it_is_writte
         (many("{{#each big}}{{#if this}}{{/if}}{{/each}}", 13), "go round too often"),
         (many("{{#each big}}{{/each}}", 13), "go round too often"),
     ] {
-        let refused = resolved(&written, &values, JsonRule::Whole).unwrap_err();
+        let refused = resolved(&written, &values, JsonRule::PRESENT).unwrap_err();
         assert!(refused.contains("the templates") && refused.contains(why), "{refused}");
         assert!(resolved(&written, &values, JsonRule::Fenced).is_ok(), "{why}");
         let half: Vec<Value> = written.as_array().unwrap().iter().take(2).cloned().collect();
-        assert!(resolved(&Value::from(half), &values, JsonRule::Whole).is_ok(), "{why}");
+        assert!(resolved(&Value::from(half), &values, JsonRule::PRESENT).is_ok(), "{why}");
     }
     // A text that is JSON is parsed once: looking into it a thousand times is no work.
     let values = json!({ "l": vec![0; 1_000], "t": json!({ "a": vec![7; 200_000] }).to_string() });
-    let looked = resolved(&json!("{{#each l}}{{@root.t.a.3}}{{/each}}"), &values, JsonRule::Whole);
+    let looked = resolved(&json!("{{#each l}}{{@root.t.a.3}}{{/each}}"), &values, JsonRule::PRESENT);
     assert_eq!(looked, Ok(Value::from("7".repeat(1_000))));
 }
 

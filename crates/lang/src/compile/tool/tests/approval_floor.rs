@@ -15,7 +15,7 @@ fn policy(action: Value, mut declaration: Value) -> ApprovalPolicy {
 }
 
 /// What the conditions of a new run are judged by.
-const RULES: CallRules<'static> = CallRules { json: JsonRule::Whole, order: OrderRules::PRESENT, now: "" };
+const RULES: CallRules<'static> = CallRules { json: JsonRule::PRESENT, order: OrderRules::PRESENT, now: "" };
 
 #[test]
 fn of_two_settings_the_stricter_one_counts_wherever_it_is() {
