@@ -391,7 +391,8 @@ impl ConditionOperand {
     /// The value of an operand that is to be ordered.
     fn ordered(&self, by: &JudgedScope<'_, '_>) -> Result<Value, ConditionFault> {
         // A length is 0 where its value is missing; nothing else has an order then.
-        let missing = if matches!(self.takes, OperandValue::Length { .. }) { by.missing } else { MissingOperand::Fault };
+        let missing =
+            if matches!(self.takes, OperandValue::Length { .. }) { by.missing } else { MissingOperand::Fault };
         Ok(self.value(&JudgedScope { missing, ..*by })?.unwrap_or(Value::Null))
     }
 }

@@ -172,7 +172,8 @@ impl EngineBuilder {
         let is_scripted = given.script.is_some() && !is_staged;
         let played = self.stage.as_ref().filter(|stage| !stage.is_live).map(|stage| Arc::clone(&stage.player));
         let script = played.or(self.given.script);
-        let mut models = Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.given.models);
+        let mut models =
+            Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.given.models);
         models = models.with_gates(self.gates);
         if let Some(key) = self.given.api_key {
             models = models.with_key(key);

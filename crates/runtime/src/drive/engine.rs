@@ -323,10 +323,9 @@ impl Engine {
             return Err(Fault::FailureHandled);
         }
         if ended.as_ref().is_some_and(|ended| ended.is_cancelled) && !is_over {
-            return Err(Fault::Refused(
+            return Err(Fault::refused(
                 "the run was cancelled, and has not by the new document: it continues with none. A rerun starts a new run with its \
-                 input"
-                    .to_owned(),
+                 input",
             ));
         }
         let stale = question_owner::asked_by_another(self, program, state, None).await?;
