@@ -105,6 +105,10 @@ pub(crate) fn questions(open: &OpenStep, header: &RunHeader) -> Vec<StepQuestion
     }
 }
 
+fn approval_question(open: &OpenStep, remarks: &str) -> Question {
+    Question::new(Termination::Approval, format!("May the step `{}` call {}?{remarks}", open.address, open.name))
+}
+
 pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
     if let Some(asked) = of_server(open, header) {
         return asked;
@@ -134,10 +138,7 @@ pub(super) fn question(open: &OpenStep, header: &RunHeader) -> StepQuestion {
     };
     match &open.progress {
         Progress::Asks(AskedFor::Approval(awaited)) => StepQuestion {
-            question: Question::new(
-                Termination::Approval,
-                format!("May the step `{}` call {action}?{}", open.address, awaited.remarks(&action)),
-            ),
+            question: approval_question(open, &awaited.remarks(&action)),
             approval: (!awaited.is_plain()).then(|| (**awaited).clone()),
             on_rejected: Some(OnRejected::Stop),
             ..plain

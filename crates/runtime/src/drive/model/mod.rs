@@ -29,6 +29,7 @@ pub mod recording;
 mod refused_fields;
 mod reply;
 mod reply_progress;
+mod reply_timeouts;
 mod responses;
 mod script;
 mod settings;
@@ -65,7 +66,7 @@ use loopctl_engine::conversation::{Conversation, Message, Role};
 use loopctl_engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply};
 use loopctl_lang::language::SecretSource;
 use loopctl_lang::language::project::Provider;
-use loopctl_lang::language::react::{self, ReactProperties, Retry};
+use loopctl_lang::language::react::Retry;
 use loopctl_lang::program::LoopProgram;
 use loopctl_lang::program::selected_tools::SelectedTools;
 use loopctl_lang::program::turn_schema::TurnForms;
@@ -76,6 +77,8 @@ use refused_fields::RequestField;
 pub use reply::PartialReply;
 use reply::{AttemptReply, StreamedReply, garbage};
 use reply_progress::StreamState;
+pub use reply_timeouts::ReplyTimeouts;
+use reply_timeouts::STALL;
 use wire::RequestForm;
 
 pub(in crate::drive) use embedded::DynModel;
@@ -97,35 +100,6 @@ fn protocol_of(provider: Provider) -> &'static dyn Protocol {
         Provider::OpenaiResponses => &responses::Responses,
         Provider::Anthropic => &anthropic::Anthropic,
         Provider::Gemini => &gemini::Gemini,
-    }
-}
-
-/// How long a reply is waited for.
-#[derive(Debug, Clone, Copy)]
-pub struct ReplyTimeouts {
-    /// How long a server may send nothing. By default `STALL` within a streamed reply that has started: models think
-    /// long before the first byte.
-    pub stall: Option<Duration>,
-    /// How long the whole reply may take.
-    pub reply: Duration,
-}
-
-/// How long a server may send nothing within a streamed reply, unless the loop says otherwise.
-const STALL: Duration = Duration::from_secs(60);
-
-impl ReplyTimeouts {
-    /// Those of a loop.
-    pub fn of(properties: &ReactProperties) -> Self {
-        Self {
-            stall: properties.stall_timeout_ms.map(Duration::from_millis),
-            reply: Duration::from_millis(properties.reply_timeout_ms),
-        }
-    }
-}
-
-impl Default for ReplyTimeouts {
-    fn default() -> Self {
-        Self { stall: None, reply: Duration::from_millis(react::defaults::reply_timeout_ms()) }
     }
 }
 
