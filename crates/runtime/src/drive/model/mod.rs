@@ -135,6 +135,8 @@ pub struct Ask<'a> {
     pub must_call: bool,
     /// Whether the conversation says already that the last reply was empty.
     pub empty_is_answered: bool,
+    /// Whether only a text is a reply: no tool is offered, so a call alone is an empty one.
+    pub wants_text: bool,
     /// What the run that asks knows of the request.
     pub known: KnownRequest<'a>,
 }
@@ -160,6 +162,7 @@ impl<'a> Ask<'a> {
             timeouts: ReplyTimeouts::default(),
             must_call: false,
             empty_is_answered: false,
+            wants_text: false,
             known: KnownRequest::default(),
         }
     }
@@ -322,7 +325,7 @@ impl ModelClient {
                     return Ok(reply);
                 }
                 let reply = reply.unless_refused(self)?.unless_torn(self)?;
-                self.form.constraint.read(reply, ask).unless_empty(self, ask.program.is_some())
+                self.form.constraint.read(reply, ask).unless_empty(self, !ask.wants_text)
             }
             Ok(Err(failure)) => Err(failure),
             Err(_) => Err(AttemptFailure::unreachable(format!(

@@ -97,6 +97,7 @@ impl Driver<'_> {
             timeouts: ReplyTimeouts::of(properties),
             must_call: !sums_up && state.must_call_a_tool(program),
             empty_is_answered: !sums_up && state.has_answered_an_empty_reply(),
+            wants_text: sums_up,
             known: known(program, state, sums_up),
         };
         let left = self.time_left();

@@ -156,6 +156,7 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         temperature: tool.action.temperature,
         enough: Some(&enough),
         wait: call.wait,
+        wants_text: true,
         ..Ask::lone(conversation, max_tokens(tool, &model))
     };
     let price = model.facts.price;
