@@ -179,6 +179,20 @@ fn find(file: &Path, place: &StorePlace) -> Result<PathBuf, CommandError> {
     })
 }
 
+/// A quarantined run neither waits nor has failed: what its process died of would be executed before any decision is taken.
+async fn refuse_quarantined(journal: &dyn Journal, run: &str) -> Result<(), CommandError> {
+    let row = journal.find(run).await.map_err(CommandError::Store)?;
+    if row.is_none_or(|row| row.status != Status::Quarantined) {
+        return Ok(());
+    }
+    Err(CommandError::usage_help(
+        format!("run {run} is quarantined: its process died again and again while it was executed"),
+        format!(
+            "find out why; then `loopctl resume {run}` continues it where it was, and a decision may come after it"
+        ),
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -233,18 +247,4 @@ mod tests {
         let decided = parse("--approve --call 2.1 --pause 3").unwrap().unwrap();
         assert_eq!((decided.call, decided.pause), (Some(CallId { iteration: 2, index: 1 }), Some(3)));
     }
-}
-
-/// A quarantined run neither waits nor has failed: what its process died of would be executed before any decision is taken.
-async fn refuse_quarantined(journal: &dyn Journal, run: &str) -> Result<(), CommandError> {
-    let row = journal.find(run).await.map_err(CommandError::Store)?;
-    if row.is_none_or(|row| row.status != Status::Quarantined) {
-        return Ok(());
-    }
-    Err(CommandError::usage_help(
-        format!("run {run} is quarantined: its process died again and again while it was executed"),
-        format!(
-            "find out why; then `loopctl resume {run}` continues it where it was, and a decision may come after it"
-        ),
-    ))
 }

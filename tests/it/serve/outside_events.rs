@@ -345,8 +345,8 @@ fn an_event_that_a_run_had_no_use_for_goes_to_a_run_that_waits_already() {
         completed(&server, &first);
         // The same event goes to one run.
         let status = |id: &str| server.settled(id)["status"].clone();
-        let is_completed = |id: &&str| status(id) == "completed";
-        while !waiting.iter().any(|id| is_completed(&id)) {
+        let is_completed = |id: &str| status(id) == "completed";
+        while !waiting.iter().any(|id| is_completed(id)) {
             crate::common::wait_poll_interval();
         }
         assert_eq!(waiting.iter().filter(|id| is_completed(id)).count(), 1, "{store}");

@@ -57,8 +57,7 @@ impl Driver<'_> {
             let scrubber = self.world.vault.growing();
             Box::new(ReplyReporter::new(listener, iteration, &state.counters.estimator, scrubber))
         });
-        let attempts = Mutex::new(Vec::new());
-        let stop = self.watch.stop.as_ref();
+        let (attempts, stop) = (Mutex::new(Vec::new()), self.watch.stop.as_ref());
         let wait = self.world.model_waits.of(self.lease.run_id.as_str());
         // From its first piece on, the model is there.
         let partial = |reply: PartialReply<'_>| {

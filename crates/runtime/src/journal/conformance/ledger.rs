@@ -76,8 +76,8 @@ pub(super) fn what_is_reserved_and_what_was_spent_is_never_more_than_the_most(jo
 }
 
 /// Takes a share of a rate; returns in how many seconds there is room for it. A database goes by its own clock.
-fn pace(journal: &dyn Journal, account: &str, share: RateShare) -> i64 {
-    wait(journal.pace(RateShare { account: account.to_owned(), ..share })).unwrap() / 1_000_000
+fn pace(journal: &dyn Journal, account: &str, share: &RateShare) -> i64 {
+    wait(journal.pace(RateShare { account: account.to_owned(), ..share.clone() })).unwrap() / 1_000_000
 }
 
 pub(super) fn shares_of_a_rate_are_taken_in_turns_and_given_back(journal: &dyn Journal) {
@@ -96,7 +96,7 @@ pub(super) fn shares_of_a_rate_are_taken_in_turns_and_given_back(journal: &dyn J
         tokens_us: tokens * SECOND_US,
         ..none.clone()
     };
-    let take = |share: RateShare| pace(journal, "rate one", share);
+    let take = |share: RateShare| pace(journal, "rate one", &share);
     assert_eq!(take(of(1_000, 0)), 0, "the first has its turn at once");
     let about = |seconds: i64| seconds - 60..=seconds;
     assert!(about(1_000).contains(&take(of(1_000, 4_000))));
@@ -106,7 +106,7 @@ pub(super) fn shares_of_a_rate_are_taken_in_turns_and_given_back(journal: &dyn J
     assert!(about(2_000).contains(&take(of(1_000, 0))));
     take(RateShare { hold_us: 9_000 * SECOND_US, ..none.clone() });
     assert!(about(9_000).contains(&take(of(1_000, 0))));
-    assert_eq!(pace(journal, "rate two", of(1_000, 0)), 0, "another model has another rate");
+    assert_eq!(pace(journal, "rate two", &of(1_000, 0)), 0, "another model has another rate");
     take(of(80_000, 80_000));
     assert_eq!(take(RateShare { far_us: 50_000 * SECOND_US, ..of(1_000, 0) }), 0, "that was a clock that was wrong");
     assert!(about(1_000).contains(&take(of(1_000, 0))));

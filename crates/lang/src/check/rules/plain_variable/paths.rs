@@ -168,7 +168,7 @@ impl MisspeltPath<'_> {
 fn broken(text: &str) -> Option<String> {
     let marked = text.trim().strip_prefix('@').filter(|_| as_any_path(text).is_none() && !text.contains('['))?;
     let is_mark = |sign: char| matches!(sign, '@' | '.' | '$') || sign.is_whitespace();
-    let path = marked.trim_start_matches(is_mark).trim_end_matches(|sign: char| matches!(sign, '.' | '?'));
+    let path = marked.trim_start_matches(is_mark).trim_end_matches(['.', '?']);
     let path = path.strip_suffix("()").unwrap_or(path);
     let names = path.replace("->", ".").replace(['/', ':'], ".");
     let names: Vec<&str> = names.split('.').filter(|name| !name.is_empty()).collect();
