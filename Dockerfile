@@ -14,7 +14,7 @@ COPY benches benches
 COPY crates crates
 COPY src src
 # `loopctl demo` has these files in it.
-COPY examples/support-triage examples/support-triage
+COPY examples examples
 COPY packaging/build packaging/image packaging/
 RUN cargo fetch --locked
 # The following steps need no network.

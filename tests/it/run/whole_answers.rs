@@ -252,3 +252,22 @@ fn a_key_that_stands_twice_in_the_json_of_a_text_is_no_value() {
     let (_server, place) = answer_after("{\"a\": {\"fee\": 1}, \"fee\": 2}", &json!([]), &[], json!("@a.fee"));
     assert_eq!(answer(&place), 2);
 }
+
+#[test]
+fn json_whose_value_takes_too_much_memory_is_kept_as_a_text() {
+    let one = |count: usize| format!("[{}]", vec!["{\"a\":1}"; count].join(","));
+    let (light, heavy) = (one(50_000), one(400_000));
+    let server = Server::with(move |number, _| Answer::json(if number == 0 { &light } else { &heavy }));
+    let place = Place::new();
+    let action = json!({ "action_name": "get", "kind": "http", "description": "Gets.", "http_method": "GET", "url": server.url(),
+        "parameters": { "type": "object" } });
+    place.actions(&[action], &json!({ "allow": { "private_addresses": true } }));
+    let trace = place.calls(&[think("get", json!({})), think("get", json!({}))]);
+    let shown = |entry: &Value| entry["observation"].to_string().chars().take(100).collect::<String>();
+    assert!(!shown(&trace[0]).contains("kept as text"), "{}", shown(&trace[0]));
+    assert!(
+        shown(&trace[1]).contains("[kept as text: its value takes more than 80 MiB of memory]"),
+        "{}",
+        shown(&trace[1])
+    );
+}

@@ -12,7 +12,7 @@ use crate::language::document_file::TableForm;
 use crate::policy::json_text;
 
 pub use held_value::{FileValue, FileValues, ListOnPath};
-pub use json::{key_twice, key_twice_in, reserved, reserved_key, written_json};
+pub use json::{is_too_heavy, key_twice, key_twice_in, reserved, reserved_key, written_json};
 pub use weight::MAX_WEIGHT;
 
 /// What `@paths` and templates call such a file: `doc:NAME`.

@@ -64,6 +64,15 @@ pub(super) fn weight(text: &str) -> Result<usize, FileFault> {
     Ok(walk.weight)
 }
 
+/// Whether the value of a JSON text takes more memory than a value of a file may. No value is made. What is wrong with the text
+/// otherwise, whoever reads it finds.
+pub fn is_too_heavy(text: &str) -> bool {
+    let mut walk = JsonWalk { most: MAX_WEIGHT, ..JsonWalk::default() };
+    // It ends where it is too much.
+    let _ = json_text::reader(text).and_then(|mut reader| walk.deserialize(&mut reader));
+    walk.weight > walk.most
+}
+
 /// A list, item by item: there is one parsed item at a time.
 struct ListText(LongListWriter);
 

@@ -22,6 +22,9 @@ pub(super) fn fault(class: impl Into<String>, detail: impl Into<String>) -> Tool
 /// The most bytes of an answer that are read.
 pub(super) const MAX_BODY: usize = 10 << 20;
 
+/// A text that is not longer can't have a value that takes too much memory.
+const LIGHT_BYTES: usize = 1 << 20;
+
 /// The fault of an answer that is longer.
 pub(super) fn too_large() -> ToolFault {
     fault("response too large", format!("more than {MAX_BODY} bytes"))
@@ -29,7 +32,7 @@ pub(super) fn too_large() -> ToolFault {
 
 /// Converts bytes to a value: JSON when the type says so or when they are one object or array, with numbers as
 /// written; otherwise the text. JSON that is nested deeper than 128 levels stays a text. So does JSON with a
-/// duplicate key in an object, or one that is reserved, because its meaning is unclear: the model that made the call reads a line before
+/// duplicate key in an object, or one that is reserved, because its meaning is unclear, and JSON whose value takes too much memory: the model that made the call reads a line before
 /// the text that names the key, and a step (`is_step`) has the text as it came, in which a path finds the same fault. Half of a character
 /// is read as U+FFFD.
 ///
@@ -58,6 +61,11 @@ pub(super) fn value(bytes: &[u8], content_type: Option<&str>, is_step: bool) -> 
     let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
     if let Some(error) = json_text::refusal(&readable(&text)).filter(|_| is_read(&text, content_type)) {
         return Ok(kept_as_text(text, &error, is_step));
+    }
+    // A tool may answer with a few megabytes whose value takes half a gigabyte: nobody could read so much of it.
+    if text.len() > LIGHT_BYTES && is_read(&text, content_type) && file_value::is_too_heavy(&readable(&text)) {
+        let why = format!("its value takes more than {} MiB of memory", file_value::MAX_WEIGHT >> 20);
+        return Ok(kept_as_text(text, &why, is_step));
     }
     if let Some(value) = read_json(&text, content_type) {
         let why = match (file_value::reserved_key(&text), file_value::key_twice(&text, &value)) {
