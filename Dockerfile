@@ -13,7 +13,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY benches benches
 COPY crates crates
 COPY src src
-# `loopctl demo` has these files in it.
+# `loopctl demo` has some of these files in it, and Cargo.toml names others.
 COPY examples examples
 COPY packaging/build packaging/image packaging/
 RUN cargo fetch --locked
