@@ -210,7 +210,7 @@ fn what_can_not_be_used_is_refused_before_a_run() {
 fn a_column_of_numbers_takes_no_text_that_is_none_and_other_columns_keep_theirs() {
     let place = writing();
     let sql = "CREATE TABLE notes (id INTEGER PRIMARY KEY, n NUMERIC(10, 2), i BIGINT, d DECIMAL, r DOUBLE PRECISION, \
-               due DATE, done BOOLEAN, span INTERVAL, t TEXT, open);\n";
+               due DATE, done BOOLEAN, span INTERVAL, t TEXT, \"DECIMAL_x\" \"DECIMAL_TEXT\", open);\n";
     place.file("init.sql", sql);
     let write = |column: &str, value: &Value| rows("write", json!({ "fields": { column: value } }));
     let none = [json!("1.250,50"), json!("1,5"), json!("5 %"), json!("abc"), json!(""), json!([1]), json!({ "a": 1 })];
@@ -225,6 +225,7 @@ fn a_column_of_numbers_takes_no_text_that_is_none_and_other_columns_keep_theirs(
         ("span", json!("3 days")),
         ("t", json!([1])),
         ("open", json!("5 %")),
+        ("DECIMAL_x", json!("12.50")),
     ];
     let calls = calls.into_iter().chain(taken.iter().map(|(column, value)| write(column, value))).collect::<Vec<_>>();
     let trace = place.calls(&calls);
@@ -237,4 +238,8 @@ fn a_column_of_numbers_takes_no_text_that_is_none_and_other_columns_keep_theirs(
         assert_eq!(entry["observation"]["changes"], 1, "{entry:#}");
     }
     assert_eq!(stored(&place, "SELECT CAST(count(*) AS TEXT) FROM notes"), [taken.len().to_string()]);
+    assert_eq!(stored(&place, "SELECT \"DECIMAL_x\" FROM notes WHERE \"DECIMAL_x\" IS NOT NULL"), ["12.50"]);
+    // What no column of numbers keeps is no fault where it is looked for.
+    let trace = place.calls(&[rows("read", json!({ "keys": ["i"], "values": ["abc"] }))]);
+    assert_eq!(trace[0]["observation"]["row_count"], 0, "{:#}", trace[0]);
 }

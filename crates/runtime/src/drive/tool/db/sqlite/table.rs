@@ -39,7 +39,7 @@ pub(super) fn run(request: &TableRequest, limit: RowLimit, connection: &Connecti
     match request.operation {
         TableOperation::Read => {
             let mut statement = prepare(connection, &format!("SELECT * FROM {table}{}", condition([&keys, &fields])))?;
-            bind(&mut statement, [&keys, &fields])?;
+            bind(&mut statement, [&keys, &fields], 0)?;
             rows(&mut statement, limit)
         }
         TableOperation::Write => {
@@ -154,7 +154,7 @@ fn condition(lists: [&[BoundColumn<'_>]; 2]) -> String {
 fn insert(connection: &Connection, table: &str, lists: [&[BoundColumn<'_>]; 2]) -> Result<usize, ToolFault> {
     let names: Vec<String> = lists.into_iter().flatten().map(|column| quoted(column.name)).collect();
     let marks = vec!["?"; names.len()].join(", ");
-    execute(connection, &format!("INSERT INTO {table} ({}) VALUES ({marks})", names.join(", ")), lists)
+    execute(connection, &format!("INSERT INTO {table} ({}) VALUES ({marks})", names.join(", ")), lists, 2)
 }
 
 fn update(
@@ -165,19 +165,25 @@ fn update(
 ) -> Result<usize, ToolFault> {
     let set: Vec<String> = fields.iter().map(|column| format!("{} = ?", quoted(column.name))).collect();
     let sql = format!("UPDATE {table} SET {}{}", set.join(", "), condition([keys, &[]]));
-    execute(connection, &sql, [fields, keys])
+    execute(connection, &sql, [fields, keys], 1)
 }
 
 fn count(connection: &Connection, table: &str, keys: &[BoundColumn<'_>]) -> Result<usize, ToolFault> {
     let mut statement = prepare(connection, &format!("SELECT 1 FROM {table}{} LIMIT 1", condition([keys, &[]])))?;
-    bind(&mut statement, [keys, &[]])?;
+    bind(&mut statement, [keys, &[]], 0)?;
     let found = statement.raw_query().next().map(|row| usize::from(row.is_some()));
     found.map_err(|error| sql_fault(&error))
 }
 
-fn execute(connection: &Connection, sql: &str, lists: [&[BoundColumn<'_>]; 2]) -> Result<usize, ToolFault> {
+/// `kept`: how many of the lists the rows have afterwards.
+fn execute(
+    connection: &Connection,
+    sql: &str,
+    lists: [&[BoundColumn<'_>]; 2],
+    kept: usize,
+) -> Result<usize, ToolFault> {
     let mut statement = prepare(connection, sql)?;
-    bind(&mut statement, lists)?;
+    bind(&mut statement, lists, kept)?;
     statement.raw_execute().map_err(|error| sql_fault(&error))
 }
 
@@ -185,9 +191,13 @@ fn prepare<'c>(connection: &'c Connection, sql: &str) -> Result<Statement<'c>, T
     connection.prepare(sql).map_err(|error| sql_fault(&error))
 }
 
-fn bind(statement: &mut Statement<'_>, lists: [&[BoundColumn<'_>]; 2]) -> Result<(), ToolFault> {
-    for (at, column) in lists.into_iter().flatten().enumerate() {
-        let value = to_column(column.value, column.affinity)
+/// The values of the first lists (`kept`) are kept; those of the others are looked for, and what no column of numbers has finds nothing
+/// there, or what it had before.
+fn bind(statement: &mut Statement<'_>, lists: [&[BoundColumn<'_>]; 2], kept: usize) -> Result<(), ToolFault> {
+    let columns =
+        lists.into_iter().enumerate().flat_map(|(list, columns)| columns.iter().map(move |it| (list < kept, it)));
+    for (at, (is_kept, column)) in columns.enumerate() {
+        let value = to_column(column.value, column.affinity, is_kept)
             .map_err(|why| fault(format!("database: value of `{}` can't be kept", column.name), why))?;
         statement.raw_bind_parameter(at + 1, value).map_err(|error| sql_fault(&error))?;
     }

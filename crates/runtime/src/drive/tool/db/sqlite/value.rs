@@ -60,7 +60,8 @@ const NUMBER_TYPES: [&str; 16] = [
 
 /// Whether a declared type, in capital letters, is one of numbers: by its first word.
 fn is_number(declared: &str) -> bool {
-    let first = declared.trim_start().split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let first =
+        declared.trim_start().split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next().unwrap_or_default();
     NUMBER_TYPES.contains(&first)
 }
 
@@ -70,12 +71,18 @@ impl ColumnAffinity {
         let declared = declared.to_ascii_uppercase();
         let has = |words: &[&str]| words.iter().any(|word| declared.contains(word));
         match () {
-            () if is_number(&declared) => Self::Number,
-            () if has(&["INT"]) => Self::Numeric,
+            () if has(&["INT"]) => {
+                if is_number(&declared) {
+                    Self::Number
+                } else {
+                    Self::Numeric
+                }
+            }
             () if has(&["CHAR", "CLOB", "TEXT"]) => Self::Text,
             // A strict table keeps each value of `ANY` as it is.
             () if has(&["BLOB"]) || declared.is_empty() || declared == "ANY" => Self::Open,
             () if has(&["REAL", "FLOA", "DOUB"]) => Self::Real,
+            () if is_number(&declared) => Self::Number,
             () => Self::Numeric,
         }
     }
@@ -85,8 +92,8 @@ impl ColumnAffinity {
 ///
 /// # Errors
 /// For a number that SQLite would round, and for a text that it would read as a number and that is none. Where numbers are declared,
-/// for all that is none.
-pub(super) fn to_column(value: &Value, affinity: ColumnAffinity) -> Result<Sql, String> {
+/// for all that is none, if it is to be kept (`is_kept`) and not looked for.
+pub(super) fn to_column(value: &Value, affinity: ColumnAffinity, is_kept: bool) -> Result<Sql, String> {
     let to_number = |number: &Number| match (affinity, number_to_sql(number)?) {
         (ColumnAffinity::Real, Sql::Integer(_)) => real_to_sql(&number.to_string()),
         (_, sql) => Ok(sql),
@@ -100,11 +107,15 @@ pub(super) fn to_column(value: &Value, affinity: ColumnAffinity) -> Result<Sql, 
         (Value::String(text), ColumnAffinity::Numeric | ColumnAffinity::Number | ColumnAffinity::Real) => {
             match number_of(text) {
                 Some(number) => to_number(&number),
-                None if affinity != ColumnAffinity::Numeric || is_read_as_number(text) => Err(no_number(value)),
+                None if is_read_as_number(text) || is_kept && affinity != ColumnAffinity::Numeric => {
+                    Err(no_number(value))
+                }
                 None => to_sql(value),
             }
         }
-        (Value::Array(_) | Value::Object(_), ColumnAffinity::Number | ColumnAffinity::Real) => Err(no_number(value)),
+        (Value::Array(_) | Value::Object(_), ColumnAffinity::Number | ColumnAffinity::Real) if is_kept => {
+            Err(no_number(value))
+        }
         _ => to_sql(value),
     }
 }
