@@ -335,6 +335,9 @@ fn an_event_that_a_run_had_no_use_for_goes_to_a_run_that_waits_already() {
             let sent = place.call(&["event", "payment.received", "--id", id, "--data", &data, "--store", &store]);
             assert!(sent.code == 0 && sent.stderr.contains("1 run gets it"), "{store}: {sent:?}");
         }
+        // A human who decides is too late, and takes none of them away.
+        let denied = place.call(&["resume", &first, "--at", "paid", "--deny", "--store", &store]);
+        assert!(denied.code == 2 && denied.stderr.contains("another decision"), "{store}: {denied:?}");
         let waiting = ["second", "third"];
         for id in waiting {
             let args = ["run", "workflows/ship.json", "--run-id", id, "--input", "order=7", "--store", &store];

@@ -169,8 +169,6 @@ impl Engine {
                         continue;
                     };
                     let PassedOn { decided, answer_token, .. } = passed;
-                    let journal = &*self.world.journal;
-                    let marked = outside_events::mark(journal, run_id, &decided).await.map_err(Fault::Store)?;
                     let fits = match self.accepts_token(run_id, answer_token.as_deref()).await {
                         Ok(()) => question_owner::accepts(self, program, state, &decided).await,
                         Err(fault) => Err(fault),
@@ -182,14 +180,10 @@ impl Engine {
                             continue;
                         }
                         Err(Fault::Refused(why)) => {
-                            outside_events::unmark(journal, run_id, marked).await.map_err(Fault::Store)?;
                             freed.extend(name);
                             why.to_string()
                         }
-                        Err(Fault::Busy(_)) => {
-                            outside_events::unmark(journal, run_id, marked).await.map_err(Fault::Store)?;
-                            continue;
-                        }
+                        Err(Fault::Busy(_)) => continue,
                         Err(fault) => return Err(fault),
                     }
                 }

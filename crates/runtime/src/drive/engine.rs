@@ -18,7 +18,7 @@ use super::lease_guard::{Leased, LeasedRun};
 use super::line;
 use super::missing_requirement::Missing;
 use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
-use super::outside_events::awaited;
+use super::outside_events::{awaited, mark};
 use super::question_owner;
 use super::run::{Driver, HeldRun};
 pub use super::run_result::{AnswerError, Finished};
@@ -226,8 +226,12 @@ impl Engine {
         let most = if is_plain { 1 } else { usize::MAX };
         let queued = self.queued_resumes(program, run_id, state, most).await?;
         if is_plain {
-            let first = queued.into_iter().next();
-            return Ok(first.map_or((resume, None), |(id, queued)| (queued, Some(id))));
+            let Some((id, queued)) = queued.into_iter().next() else { return Ok((resume, None)) };
+            if let Some(decided) = &queued.decided {
+                // Only what is taken now is marked: the others stay in the queue, and may yet be for another run.
+                mark(&*self.world.journal, run_id, decided).await.map_err(Fault::Store)?;
+            }
+            return Ok((queued, Some(id)));
         }
         let is_same = |other: &Decided| {
             resume.decided.as_ref().is_some_and(|own| own.at.is_none() || other.at.is_none() || own.at == other.at)

@@ -90,11 +90,18 @@ impl Driver<'_> {
         if !has_ended || !(has_waited || !self.looked_for.is_empty() || has_taken_any(&self.state)) {
             return Ok(());
         }
-        let (journal, run_id) = (&*self.world.journal, self.lease.run_id.as_str());
-        let queued = journal.queued_decisions(run_id).await?;
-        let name = |decision: &str| json_text::read::<PassedOn>(decision).ok()?.event;
-        pass_on(journal, run_id, queued.iter().filter_map(|queued| name(&queued.decision)).collect()).await
+        pass_on_queued(&*self.world.journal, &self.lease.run_id).await
     }
+}
+
+/// Passes on the events in the queue of a run that has ended.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn pass_on_queued(journal: &dyn Journal, run_id: &str) -> Result<(), StoreError> {
+    let queued = journal.queued_decisions(run_id).await?;
+    let name = |decision: &str| json_text::read::<PassedOn>(decision).ok()?.event;
+    pass_on(journal, run_id, queued.iter().filter_map(|queued| name(&queued.decision)).collect()).await
 }
 
 /// Gives kept events of these names, of the organisation of a run that did not use them, to runs that wait for them already: each
