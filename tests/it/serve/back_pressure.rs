@@ -134,7 +134,7 @@ fn a_server_that_has_too_many_requests_holds_other_runs_back_and_costs_no_attemp
         0 => Answer::json("{}").status(429).header("retry-after", "4"),
         _ => done.clone(),
     });
-    let place = place(&model, json!({}));
+    let place = place(&model, json!({ "max_connections": 8 }));
     let properties =
         json!({ "mode": "react", "objective": "Say it.", "tools": [], "model": "main", "retry": { "attempts": 1 } });
     place.json("test.json", &json!({ "type": "loop", "name": "test", "properties": properties }));
@@ -171,4 +171,33 @@ fn a_rate_of_nothing_and_no_connections_are_refused_before_a_run() {
         assert!(checked.code == 1 && checked.stderr.contains(at), "{written}: {} {}", checked.stdout, checked.stderr);
     }
     assert!(model.requests().is_empty());
+}
+
+#[test]
+fn a_run_that_waits_for_room_in_a_limit_keeps_no_other_run_from_the_model() {
+    let gate = Gate::default();
+    let model = holding(&gate);
+    let place = place(&model, json!({ "max_connections": 2 }));
+    let properties =
+        json!({ "mode": "react", "objective": "Say it.", "tools": [], "model": "main", "max_tokens": 100 });
+    place.json("limited.json", &json!({ "type": "loop", "name": "limited", "properties": properties }));
+    let project: Value = serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
+    // One request has room, and the next one when that is answered.
+    let limit = json!({ "loop": "limited", "every": "day", "tokens": 1_500 });
+    place.json("loopctl.json", &crate::common::with(project, json!({ "limits": [limit] })));
+    let server = Serving::start(&place, &[]);
+    let start = |name: &str| {
+        let started = server.execute("?async=true", json!({ "loop": name })).json();
+        started["agent_run_id"].as_str().unwrap_or_else(|| panic!("{started:#}")).to_owned()
+    };
+    let first = start("limited");
+    model.wait_for(1);
+    let second = start("limited");
+    let other = start("test");
+    model.wait_for(2);
+    gate.open();
+    for id in [&first, &second, &other] {
+        assert_eq!(server.settled(id)["status"], "completed", "{id}");
+    }
+    assert_eq!(model.requests().len(), 3);
 }

@@ -29,6 +29,8 @@ pub fn brief(retry: &Retry) -> Retry {
 #[derive(Debug, Default)]
 pub struct Failures {
     count: u32,
+    /// Those after which the server asked for a wait.
+    held: u32,
     first_at: Option<Instant>,
 }
 
@@ -51,7 +53,9 @@ impl Failures {
         let first_at = *self.first_at.get_or_insert_with(clock::instant);
         let time = Duration::from_millis(retry.for_ms.unwrap_or(FOR_MS));
         let left = time.saturating_sub(clock::elapsed(first_at));
-        (asked >= LEAST_HELD && asked <= left).then_some(asked)
+        self.held = self.held.saturating_add(1);
+        let more = self.count.saturating_add(self.held) < MOST_ATTEMPTS;
+        (more && asked >= LEAST_HELD && asked <= left).then_some(asked)
     }
 }
 

@@ -61,6 +61,8 @@ impl ModelGates {
             let max_connections = model.max_connections.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
             self.of(root, name).state.send_modify(|state| {
                 (state.max_connections, state.rate) = (max_connections, model.rate);
+                // The model of this name may be another one now.
+                state.held_until = None;
             });
         }
     }
@@ -97,6 +99,8 @@ struct GateState {
     rate: Option<ModelRate>,
     /// What the last request took of it.
     last: Option<LastShare>,
+    /// How many requests have given back a part of what they took.
+    given_back: u64,
     /// Until when its server wants no request.
     held_until: Option<Instant>,
     /// The requests that are open.
@@ -156,8 +160,10 @@ impl GatePass {
 
     /// What the request used is known.
     pub fn settle(mut self, used: Tokens) {
-        if let Some(rate) = self.rate.take() {
-            rate.settle(used.input.saturating_add(used.output));
+        if let Some(rate) = self.rate.take()
+            && rate.settle(used.input.saturating_add(used.output))
+        {
+            self.gate.state.send_modify(|state| state.given_back = state.given_back.wrapping_add(1));
         }
     }
 }
@@ -267,12 +273,12 @@ impl ModelGate {
     async fn turn(self: &Arc<Self>, request: GateRequest<'_>) -> Result<GatePass, NoRoom> {
         let _first = self.door.lock().await;
         let mut state = self.state.subscribe();
-        // The sender is this gate's own: it is there.
-        drop(state.wait_for(GateState::has_room).await);
-        // Nobody closes it.
-        let descriptor = if request.is_sent { own_requests().acquire().await.ok() } else { None };
         let rate = self.rate_turn(request, &mut state).await?;
         end_of_hold(&mut state).await;
+        // The sender is this gate's own: it is there.
+        drop(state.wait_for(GateState::has_room).await);
+        // The last thing that is waited for, because other models need it too. Nobody closes it.
+        let descriptor = if request.is_sent { own_requests().acquire().await.ok() } else { None };
         self.state.send_if_modified(|state| {
             state.open = state.open.saturating_add(1);
             state.last = rate.as_deref().map(RateTurn::last);
@@ -288,7 +294,10 @@ impl ModelGate {
         state: &mut watch::Receiver<GateState>,
     ) -> Result<Option<Box<RateTurn>>, NoRoom> {
         loop {
-            let rate = state.borrow_and_update().rate;
+            let (rate, given_back) = {
+                let state = state.borrow_and_update();
+                (state.rate, state.given_back)
+            };
             let Some((rate, wait)) = rate.zip(request.wait) else { return Ok(None) };
             if let Some(last) = self.last_by_another(rate) {
                 last.judge_by(wait.journal(), rate);
@@ -299,15 +308,15 @@ impl ModelGate {
                 return Ok(Some(turn));
             }
             let _late = wait.has_no_time_for(turn.wait, request.model);
-            let other_rate = async {
+            let other_wait = async {
                 // The sender is this gate's own.
-                drop(state.wait_for(|state| state.rate != Some(rate)).await);
+                drop(state.wait_for(|state| state.rate != Some(rate) || state.given_back != given_back).await);
             };
             tokio::select! {
                 biased;
                 () = clock::sleep(turn.wait) => return Ok(Some(turn)),
-                // What it took by the rate before is given back.
-                () = other_rate => drop(turn),
+                // The rate is another one, or there is more of it than there was: what it took is given back, and taken anew.
+                () = other_wait => drop(turn),
             }
         }
     }
@@ -320,6 +329,12 @@ impl ModelGate {
             false
         });
         last
+    }
+
+    /// Whether the project bounds the requests to the model: then its server's word holds for all of them.
+    pub fn is_bounded(&self) -> bool {
+        let state = self.state.borrow();
+        state.rate.is_some() || state.max_connections.is_some()
     }
 
     /// Its server wants no request for this time.

@@ -257,8 +257,8 @@ impl ModelClient {
         GateRequest { model: &self.facts.name, id: &self.form.id, is_sent, tokens, wait }
     }
 
-    /// The wait before the next attempt after a failure; none when none is made. A server that asked for a wait is sent nothing by other
-    /// runs either.
+    /// The wait before the next attempt after a failure; none when none is made. The server of a model that the
+    /// project bounds is sent nothing by other runs either, where it asked for a wait.
     fn delay_after(
         &self,
         failure: &AttemptFailure,
@@ -266,8 +266,9 @@ impl ModelClient {
         retry: &Retry,
         wait: Option<&PendingModelCall<'_>>,
     ) -> Option<Duration> {
-        let held = failure.held_for();
-        if let Some((gate, time)) = self.gate.as_ref().zip(held) {
+        let gate = self.gate.as_ref().filter(|gate| gate.is_bounded());
+        let held = failure.held_for().filter(|_| gate.is_some());
+        if let Some((gate, time)) = gate.zip(held) {
             gate.hold(time, self.at_gate(wait, 0));
         }
         let held = held.and_then(|time| failures.held_delay(retry, time));
@@ -646,11 +647,13 @@ async fn limited_attempt(
         return Ok(Err(failure));
     }
     let call = attempt_usage::to_reserve(model, ask);
+    let tokens = call.most_tokens();
+    // Before its turn: what waits for room in a limit keeps nobody else from the model.
+    let mut reserved = PendingModelCall::reserve(ask.wait, call).await?;
     let mut pass = match &model.gate {
-        Some(gate) => Some(gate.enter(model.at_gate(ask.wait, call.most_tokens())).await?),
+        Some(gate) => Some(gate.enter(model.at_gate(ask.wait, tokens)).await?),
         None => None,
     };
-    let mut reserved = PendingModelCall::reserve(ask.wait, call).await?;
     pass.iter_mut().for_each(GatePass::sent);
     let may_be_paid = !matches!(model.backend, ModelBackend::Script(..));
     let mut patience = Patience::default();

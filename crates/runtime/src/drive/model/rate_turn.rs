@@ -94,11 +94,13 @@ impl RateTurn {
         LastShare { at: clock::instant(), share: self.share.clone(), rate: self.rate, tokens: self.tokens }
     }
 
-    /// What the request used is known: the rest of what it took is given back.
-    pub fn settle(mut self, used: u64) {
+    /// What the request used is known: the rest of what it took is given back. Returns whether there is such a rest.
+    pub fn settle(mut self, used: u64) -> bool {
         self.is_sent = true;
         let (_, used_us) = times_us(self.rate, used);
-        give_back(&self.journal, &self.share, 0, self.share.tokens_us.saturating_sub(used_us));
+        let rest_us = self.share.tokens_us.saturating_sub(used_us);
+        give_back(&self.journal, &self.share, 0, rest_us);
+        rest_us > 0
     }
 }
 
