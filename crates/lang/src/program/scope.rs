@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::diagnostic::nearest;
+use crate::policy::json_text;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
 use crate::program::file_value::{FileValues, ListOnPath};
 use crate::program::json_texts::{JsonRule, JsonTexts, TextJson, twice_in};
@@ -501,10 +502,16 @@ fn absent_in_text(name: &str, segment: &str, text: &str, reading: TextReading<'_
     };
     let kind = match why_broken {
         Some(_) => UnresolvedKind::Broken,
-        None if !is_read && json.rule() == JsonRule::AnyFence => UnresolvedKind::BelowText,
+        None if !is_read && json.rule() == JsonRule::AnyFence && is_no_json(text) => UnresolvedKind::BelowText,
         None => UnresolvedKind::Missing,
     };
     Unresolved { why, kind }
+}
+
+/// Whether a text is neither JSON (`null` and a number are) nor blank, as an empty answer is.
+fn is_no_json(text: &str) -> bool {
+    let text = text.trim();
+    !text.is_empty() && json_text::read::<serde::de::IgnoredAny>(text).is_err()
 }
 
 /// The fault that a text which should be JSON can't be read.

@@ -8,7 +8,7 @@ use super::webhook_input::OF_DELIVERY;
 
 use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
-use crate::compile::steps::JsonTypes;
+use crate::compile::steps::{DeclaredText, JsonTypes};
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
 use crate::program::condition::{is_moment, moment_fault, pattern_help, pattern_of_ending, slashed};
 use crate::program::fault::LocalFault;
@@ -233,6 +233,11 @@ fn wrong_type(
     if let Some(list) = list {
         let meant = json!([operand.written, list.written]);
         return Some(fault.help(format!("the value comes first, then the list: {meant}")));
+    }
+    // The list may be in the text, alone or in a fence.
+    if need.types == JsonTypes::LIST && operand.known.text == DeclaredText::Reply {
+        let fault = Diagnostic { severity: Severity::Warning, ..fault };
+        return Some(fault.help("give the action of the model an `answer_schema` that describes the list"));
     }
     let otherwise =
         if whole.is_of_call() { "each call would ask for approval" } else { "the step would fail each time" };

@@ -505,7 +505,8 @@ fn of_reply(fault: Diagnostic, used: &ValueUse, step: usize) -> Diagnostic {
         Some(PathStep::Name(name)) => (format!("has no `{name}`"), format!("that describes `{name}`")),
         Some(PathStep::Entry) | None => ("has no entries".to_owned(), "that describes the list".to_owned()),
     };
-    let message = format!("`{reply}` is the text of a model's reply, and {part} unless the reply is exactly JSON");
+    let message =
+        format!("`{reply}` is the text of a model's reply, and {part} unless the reply has JSON, alone or in a fence");
     let help = format!("give the action of the model an `answer_schema` {help}: the reply is read and held against it");
     Diagnostic { message, ..fault }.help(help)
 }
