@@ -134,8 +134,8 @@ fn many_marks_take_no_more_than_their_length() {
     for text in
         ["```".repeat(50_000), "```[".repeat(50_000), "~~~\n{\"".repeat(50_000), "```json\n{\"a\": [".repeat(50_000)]
     {
-        let begun = std::thread::spawn(move || JsonTexts::from(JsonRule::PRESENT).why_broken(&text));
-        begun.join().unwrap();
+        let reader = std::thread::spawn(move || JsonTexts::from(JsonRule::PRESENT).why_broken(&text));
+        reader.join().unwrap();
     }
 }
 

@@ -118,7 +118,7 @@ pub(in crate::drive::model) struct OutputItems {
 }
 
 impl OutputItems {
-    /// Whether none has begun.
+    /// Whether there is none yet.
     pub(in crate::drive::model) fn is_empty(&self) -> bool {
         self.started.is_empty() && self.done.is_empty() && self.said.is_empty()
     }

@@ -77,7 +77,7 @@ fn memory() -> Arc<dyn Journal> {
     Arc::new(MemoryJournal::new())
 }
 
-/// Eight loops of 30 requests in so many processes: when each ended, and when the requests were sent.
+/// Eight loops of 30 requests each in this number of processes: when each ended, and when the requests were sent.
 fn eight_loops(processes: usize, model: &Value, tokens: u64) -> (Vec<f64>, Vec<i64>) {
     simulate(async {
         let journal = memory();
