@@ -508,10 +508,9 @@ fn absent_in_text(name: &str, segment: &str, text: &str, reading: TextReading<'_
     Unresolved { why, kind }
 }
 
-/// Whether a text is neither JSON (`null` and a number are) nor blank, as an empty answer is.
+/// Whether a text is no JSON at all: `null` and a number are, and have no parts.
 fn is_no_json(text: &str) -> bool {
-    let text = text.trim();
-    !text.is_empty() && json_text::read::<serde::de::IgnoredAny>(text).is_err()
+    json_text::read::<serde::de::IgnoredAny>(text.trim()).is_err()
 }
 
 /// The fault that a text which should be JSON can't be read.

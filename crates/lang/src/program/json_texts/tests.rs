@@ -159,7 +159,8 @@ fn json_that_is_too_deep_or_has_half_of_a_character_says_so() {
 
 #[test]
 fn a_condition_that_needs_a_part_of_a_text_which_is_no_json_fails() {
-    let input = json!({ "page": "<html>Down</html>", "empty": "", "good": "{\"state\": \"open\"}" });
+    let input = json!({ "page": "<html>Down</html>", "empty": "", "good": "{\"state\": \"open\"}", "none": "null\n",
+        "number": "5" });
     for name in ["page", "empty"] {
         let path = format!("@input.{name}.state");
         for condition in [
@@ -183,8 +184,11 @@ fn a_condition_that_needs_a_part_of_a_text_which_is_no_json_fails() {
             assert_eq!(holds(condition.clone(), &scope(&input, JsonRule::PRESENT)), Ok(expected), "{condition}");
         }
     }
-    let missing = json!({ "notEqual": ["@input.good.other", "cancelled"] });
-    assert_eq!(holds(missing, &scope(&input, JsonRule::PRESENT)), Ok(true));
+    // JSON that has no such part.
+    for of in ["good.other", "none.state", "number.state"] {
+        let missing = json!({ "notEqual": [format!("@input.{of}"), "cancelled"] });
+        assert_eq!(holds(missing, &scope(&input, JsonRule::PRESENT)), Ok(true), "{of}");
+    }
 }
 
 #[test]
