@@ -35,11 +35,7 @@ pub fn system(program: &LoopProgram, facts: &Facts<'_>) -> Result<String, Unreso
     let instructions = instructions(program);
     match &program.system_prompt {
         Some(template) => template.render(&Scope {
-            arguments: &serde_json::Value::Null,
             context: program.step.as_ref().and(facts.input.as_object()).as_slice(),
-            input: program.input_of(facts.input),
-            lists: None,
-            files: None,
             now: facts.now,
             run_id: facts.run_id,
             extra: &[
@@ -48,8 +44,7 @@ pub fn system(program: &LoopProgram, facts: &Facts<'_>) -> Result<String, Unreso
                 ("today", facts.today),
                 ("dialect_instructions", &instructions),
             ],
-            json: facts.json.beside(),
-            secrets: None,
+            ..Scope::of_input(program.input_of(facts.input), facts.json.beside())
         }),
         None => {
             // With native tool calls the request declares the tools besides the prompt.

@@ -54,11 +54,7 @@ pub(super) fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reach
     let now = rfc3339(at_ms);
     let names = program.step().and(started.input.as_object());
     let scope = Scope {
-        arguments: &Value::Null,
         context: names.as_slice(),
-        input: program.input_of(&started.input),
-        lists: None,
-        files: None,
         now: &now,
         run_id: &started.run_id,
         extra: &[
@@ -67,8 +63,8 @@ pub(super) fn at_start(part: &CoveragePart, started: &Started, at_ms: i64, reach
             ("today", now.get(..10).unwrap_or_default()),
             ("dialect_instructions", "instructions"),
         ],
-        json: JsonRule::PRESENT.into(),
         secrets: Some(&NoSecrets),
+        ..Scope::of_input(program.input_of(&started.input), JsonRule::PRESENT.into())
     };
     texts(part).iter().for_each(|text| text.judge(part, &scope, reached));
 }
@@ -91,15 +87,11 @@ pub(super) fn in_call(part: &CoveragePart, call: &JudgedCall<'_>, reached: &mut 
     let now = rfc3339(call.at_ms);
     let scope = Scope {
         arguments: call.input,
-        context: &[],
-        input: part.program.input_of(&call.run_input.value),
         lists: Some(&call.run_input.lists),
-        files: None,
         now: &now,
         run_id: call.run_id,
-        extra: &[],
-        json: JsonRule::PRESENT.into(),
         secrets: Some(&NoSecrets),
+        ..Scope::of_input(part.program.input_of(&call.run_input.value), JsonRule::PRESENT.into())
     };
     texts_of(call.tool, &call.pointer).iter().for_each(|text| text.judge(part, &scope, reached));
 }

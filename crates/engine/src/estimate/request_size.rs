@@ -107,16 +107,10 @@ fn rendered(program: &LoopProgram, input: &Value) -> Option<u64> {
     let nothing = Map::new();
     let names = [names.unwrap_or(&nothing)];
     let scope = Scope {
-        arguments: &Value::Null,
         context: &names,
-        input: program.input_of(input),
-        lists: None,
-        files: None,
         now: SAMPLE_NOW,
         run_id: SAMPLE_RUN,
-        extra: &[],
-        json: JsonRule::PRESENT.into(),
-        secrets: None,
+        ..Scope::of_input(program.input_of(input), JsonRule::PRESENT.into())
     };
     let objective = program.objective.render(&scope).ok()?;
     system(program, input, &objective).map(|text| length(&text).saturating_add(SHORT_NAME))

@@ -15,15 +15,11 @@ pub(super) fn scope<'s>(
     work: TemplateWork,
 ) -> Scope<'s> {
     Scope {
-        arguments: &Value::Null,
         context: names,
-        input: &header.input.value,
         lists: Some(&header.input.lists),
         files: Some(&header.files),
         now,
         run_id: &header.run_id,
-        extra: &[],
-        json: JsonTexts::within(header.json_rule(), work),
-        secrets: None,
+        ..Scope::of_input(&header.input.value, JsonTexts::within(header.json_rule(), work))
     }
 }

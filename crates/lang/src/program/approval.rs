@@ -101,18 +101,7 @@ impl ApprovalPolicy {
         if self.always {
             return ApprovalNeed::Needed;
         }
-        let scope = Scope {
-            arguments: &Value::Null,
-            input,
-            lists: None,
-            files: None,
-            now: by.now,
-            run_id: "",
-            context: &[],
-            extra: &[],
-            json: by.json.into(),
-            secrets: None,
-        };
+        let scope = Scope { now: by.now, ..Scope::of_input(input, by.json.into()) };
         let mut need = ApprovalNeed::NotNeeded;
         for condition in &self.when {
             match condition.evaluate(&scope, by.order) {

@@ -100,16 +100,11 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
     };
     let names = of_loop.step.as_ref().and(input.value.as_object());
     let scope = Scope {
-        arguments: &Value::Null,
         context: names.as_slice(),
-        input: of_loop.input_of(&input.value),
         lists: Some(&input.lists),
-        files: None,
         now,
         run_id,
-        extra: &[],
-        json: JsonRule::PRESENT.into(),
-        secrets: None,
+        ..Scope::of_input(of_loop.input_of(&input.value), JsonRule::PRESENT.into())
     };
     match of_loop.objective.render(&scope) {
         Ok(objective) => {

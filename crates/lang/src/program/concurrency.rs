@@ -38,18 +38,7 @@ impl ConcurrencyRule {
     /// Why the input has none.
     pub fn key_of(&self, input: &Value) -> Result<Option<String>, String> {
         let Some(key) = &self.key else { return Ok(None) };
-        let scope = Scope {
-            arguments: &Value::Null,
-            context: &[],
-            input,
-            lists: None,
-            files: None,
-            now: "",
-            run_id: "",
-            extra: &[],
-            json: JsonRule::PRESENT.into(),
-            secrets: None,
-        };
+        let scope = Scope::of_input(input, JsonRule::PRESENT.into());
         let refused = |why: &str| format!("the `key` of the workflow's `concurrency` {why}");
         let value = key.resolve(&scope).map_err(|missing| refused(&format!("has no value: {missing}")))?;
         let text = match value {

@@ -267,15 +267,10 @@ mod tests {
             serde_json::from_str(r#"{"n":12345678901234567890123,"items":[{"name":"A"}],"x":null}"#).unwrap();
         let scope = Scope {
             arguments,
-            input: &input,
-            lists: None,
-            files: None,
             now: "NOW",
             run_id: "RUN",
-            context: &[],
             extra: &[("today", "Friday")],
-            json: JsonRule::Plain.into(),
-            secrets: None,
+            ..Scope::of_input(&input, JsonRule::Plain.into())
         };
         let field = Field::compile(field).unwrap_or_else(|faults| panic!("{faults:?}"));
         field.resolve(&scope).map_err(|unresolved| unresolved.why)

@@ -67,6 +67,24 @@ pub struct Scope<'a> {
     pub secrets: Option<&'a dyn Secrets>,
 }
 
+impl<'a> Scope<'a> {
+    /// The scope of a run's input alone: no call, no run, no secrets.
+    pub fn of_input(input: &'a Value, json: JsonTexts) -> Self {
+        Self {
+            arguments: &Value::Null,
+            context: &[],
+            input,
+            lists: None,
+            files: None,
+            now: "",
+            run_id: "",
+            extra: &[],
+            json,
+            secrets: None,
+        }
+    }
+}
+
 /// Why a text or a path has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]

@@ -117,16 +117,9 @@ impl FlowWebhook {
     /// A sentence without a final stop: why its `when` can't be judged, or its input can't be made.
     pub fn outcome(&self, delivery: &Delivery, rules: &DeliveryRules<'_>) -> Result<DeliveryOutcome, String> {
         let scope = Scope {
-            arguments: &Value::Null,
             context: &[&delivery.names],
-            input: &Value::Null,
-            lists: None,
-            files: None,
             now: &delivery.now,
-            run_id: "",
-            extra: &[],
-            json: JsonRule::PRESENT.into(),
-            secrets: None,
+            ..Scope::of_input(&Value::Null, JsonRule::PRESENT.into())
         };
         let DeliveryRules { schema, zone, hidden } = *rules;
         if let Some(when) = &self.when {

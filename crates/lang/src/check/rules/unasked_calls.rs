@@ -104,18 +104,7 @@ fn of_null(
 /// The outcome of a condition over an input, if it can be judged.
 pub(super) fn outcome(condition: &Value, input: &Value) -> Option<bool> {
     let condition = CompiledCondition::compile(&serde_json::from_value(condition.clone()).ok()?).ok()?;
-    let scope = Scope {
-        arguments: &Value::Null,
-        input,
-        lists: None,
-        files: None,
-        now: "",
-        run_id: "",
-        context: &[],
-        extra: &[],
-        json: JsonRule::Plain.into(),
-        secrets: None,
-    };
+    let scope = Scope::of_input(input, JsonRule::Plain.into());
     condition.evaluate(&scope, OrderRules::PRESENT).ok()
 }
 

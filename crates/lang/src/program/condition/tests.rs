@@ -10,18 +10,7 @@ fn compiled(condition: Value) -> CompiledCondition {
 }
 
 fn scope(input: &Value) -> Scope<'_> {
-    Scope {
-        arguments: &Value::Null,
-        input,
-        lists: None,
-        files: None,
-        now: "2026-11-30T12:00:00.000Z",
-        run_id: "",
-        context: &[],
-        extra: &[],
-        json: JsonRule::Plain.into(),
-        secrets: None,
-    }
+    Scope { now: "2026-11-30T12:00:00.000Z", ..Scope::of_input(input, JsonRule::Plain.into()) }
 }
 
 fn evaluate(condition: Value, input: &Value) -> Result<bool, String> {
@@ -106,18 +95,7 @@ fn what_can_not_be_compiled_is_reported_at_its_place() {
 }
 
 fn judged(condition: &Value, input: &Value, rules: OrderRules<'_>) -> Result<bool, String> {
-    let scope = Scope {
-        arguments: &Value::Null,
-        input,
-        lists: None,
-        files: None,
-        now: "2026-11-30T12:00:00.000Z",
-        run_id: "",
-        context: &[],
-        extra: &[],
-        json: JsonRule::Plain.into(),
-        secrets: None,
-    };
+    let scope = Scope { now: "2026-11-30T12:00:00.000Z", ..Scope::of_input(input, JsonRule::Plain.into()) };
     compiled(condition.clone()).evaluate(&scope, rules).map_err(|fault| fault.0)
 }
 

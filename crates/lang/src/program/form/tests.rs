@@ -247,15 +247,9 @@ fn today_is_the_day_in_the_time_zone_and_another_moment_has_its_date_as_it_is_wr
     let input = json!({ "at": "2026-07-01T23:30:00-05:00" });
     let scope = Scope {
         arguments: &json!({ "input": input }),
-        input: &input,
-        lists: None,
-        files: None,
         now: "2026-11-29T23:40:00.000Z",
         run_id: "RUN",
-        context: &[],
-        extra: &[],
-        json: JsonRule::Plain.into(),
-        secrets: None,
+        ..Scope::of_input(&input, JsonRule::Plain.into())
     };
     let (auckland, denver) = (zone("Pacific/Auckland").unwrap(), zone("America/Denver").unwrap());
     for (zone, today) in [(None, "2026-11-29"), (Some(&auckland), "2026-11-30"), (Some(&denver), "2026-11-29")] {

@@ -8,18 +8,7 @@ use crate::program::condition::{CompiledCondition, OrderRules};
 use crate::program::reference::{Field, Scope, UnresolvedKind};
 
 fn scope(input: &Value, rule: JsonRule) -> Scope<'_> {
-    Scope {
-        arguments: &Value::Null,
-        input,
-        lists: None,
-        files: None,
-        now: "",
-        run_id: "",
-        context: &[],
-        extra: &[],
-        json: rule.into(),
-        secrets: None,
-    }
+    Scope::of_input(input, rule.into())
 }
 
 fn field(written: &Value) -> Field {

@@ -31,18 +31,7 @@ pub(super) fn render_with(text: &str, escape: ValueEscape, arguments: &Value, in
 
 fn scope<'a>(arguments: &'a Value, input: &'a Value, vault: &'a Vault) -> Scope<'a> {
     let (now, run_id, extra) = ("2026-01-02T03:04:05.000Z", "run-1", &[("today", "Friday")]);
-    Scope {
-        arguments,
-        input,
-        lists: None,
-        files: None,
-        now,
-        run_id,
-        context: &[],
-        extra,
-        json: JsonRule::Plain.into(),
-        secrets: Some(vault),
-    }
+    Scope { arguments, now, run_id, extra, secrets: Some(vault), ..Scope::of_input(input, JsonRule::Plain.into()) }
 }
 
 pub(super) fn render(text: &str, arguments: &Value) -> Result<String, String> {

@@ -98,18 +98,7 @@ fn what_is_made_together_has_one_bound_no_matter_how_many_templates_it_is_writte
 /// The value of a written field.
 fn resolved(written: &Value, arguments: &Value, rule: JsonRule) -> Result<Value, String> {
     let field = Field::compile(written).unwrap_or_else(|faults| panic!("{written}: {faults:?}"));
-    let scope = Scope {
-        arguments,
-        input: &Value::Null,
-        lists: None,
-        files: None,
-        now: "",
-        run_id: "",
-        context: &[],
-        extra: &[],
-        json: rule.into(),
-        secrets: None,
-    };
+    let scope = Scope { arguments, ..Scope::of_input(&Value::Null, rule.into()) };
     field.resolve(&scope).map_err(|unresolved| unresolved.why)
 }
 

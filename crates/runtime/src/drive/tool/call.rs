@@ -58,15 +58,11 @@ impl<'a> ToolCall<'a> {
     pub(super) fn scope(&self, vault: &'a Vault) -> Scope<'a> {
         Scope {
             arguments: self.input,
-            input: self.run_input,
             lists: self.lists,
-            files: None,
             now: self.now,
             run_id: self.run_id,
-            context: &[],
-            extra: &[],
-            json: self.json.into(),
             secrets: Some(vault),
+            ..Scope::of_input(self.run_input, self.json.into())
         }
     }
 

@@ -50,15 +50,10 @@ fn ready(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<MatcherCall, String>
         call.input,
         &Scope {
             arguments: call.input,
-            context: &[],
-            input: call.run_input,
             lists: call.lists,
-            files: None,
             now: call.now,
             run_id: call.run_id,
-            extra: &[],
-            json: call.json.into(),
-            secrets: None,
+            ..Scope::of_input(call.run_input, call.json.into())
         },
     )
 }

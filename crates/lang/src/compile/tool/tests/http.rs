@@ -101,18 +101,7 @@ fn a_body_is_escaped_for_its_content_type() {
         let mut fields = fields;
         fields["http_method"] = json!("POST");
         let arguments = json!({"x": "a\"b&c d", "n": 1});
-        let scope = Scope {
-            arguments: &arguments,
-            input: &Value::Null,
-            lists: None,
-            files: None,
-            now: "",
-            run_id: "",
-            context: &[],
-            extra: &[],
-            json: JsonRule::Plain.into(),
-            secrets: None,
-        };
+        let scope = Scope { arguments: &arguments, ..Scope::of_input(&Value::Null, JsonRule::Plain.into()) };
         match http_tool(fields).kind.body.unwrap() {
             Body::Text(template) => template.render(&scope).unwrap(),
             Body::Json(field) => field.resolve(&scope).unwrap().to_string(),
@@ -141,18 +130,7 @@ fn hostile_arguments_stay_what_they_are_on_the_way_to_the_wire() {
     {
         let arguments = json!({"x": hostile});
         let input = json!({"secret": "planted"});
-        let scope = Scope {
-            arguments: &arguments,
-            input: &input,
-            lists: None,
-            files: None,
-            now: "",
-            run_id: "",
-            context: &[],
-            extra: &[],
-            json: JsonRule::Plain.into(),
-            secrets: None,
-        };
+        let scope = Scope { arguments: &arguments, ..Scope::of_input(&input, JsonRule::Plain.into()) };
         let tool = http_tool(json!({"url": "https://h/a/{{x}}", "http_method": "POST", "headers": {"X-A": "{{x}}"}, "query": {"q": "@x"}, "body": {"b": "{{x}}"}})).kind;
         let url = tool.url.render(&scope).unwrap();
         assert_eq!(url.matches('/').count(), 4, "{url}");

@@ -35,15 +35,10 @@ fn prepared(args: &[&str], env: &[(&str, &str)], stdin: Option<&str>) -> Result<
     let arguments = json!({ "x": "one" });
     let scope = Scope {
         arguments: &arguments,
-        input: &Value::Null,
-        lists: None,
-        files: None,
         now: "2026-01-01T00:00:00Z",
         run_id: "r",
-        context: &[],
-        extra: &[],
-        json: JsonRule::Plain.into(),
         secrets: Some(&vault),
+        ..Scope::of_input(&Value::Null, JsonRule::Plain.into())
     };
     prepare(&tool, &allow, root.path(), &scope)
 }

@@ -56,15 +56,9 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
     };
     let scope = Scope {
         arguments: input,
-        input: &Value::Null,
-        lists: None,
-        files: None,
         now: call.now,
         run_id: call.run_id,
-        context: &[],
-        extra: &[],
-        json: JsonRule::Plain.into(),
-        secrets: None,
+        ..Scope::of_input(&Value::Null, JsonRule::Plain.into())
     };
     build(tool, &call, &scope)
 }

@@ -101,18 +101,7 @@ struct HeldSession {
 
 /// A scope without values: what a server gets is the same for all runs.
 pub(super) fn no_values(secrets: &dyn Secrets) -> Scope<'_> {
-    Scope {
-        arguments: &Value::Null,
-        input: &Value::Null,
-        lists: None,
-        files: None,
-        now: "",
-        run_id: "",
-        context: &[],
-        extra: &[],
-        json: JsonRule::Plain.into(),
-        secrets: Some(secrets),
-    }
+    Scope { secrets: Some(secrets), ..Scope::of_input(&Value::Null, JsonRule::Plain.into()) }
 }
 
 impl McpRunner {
