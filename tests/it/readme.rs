@@ -292,6 +292,32 @@ fn the_readmes_project_passes_at_once() {
     }
 }
 
+/// An author who has this page alone takes the scenarios from it, for the workflow that it shows before.
+#[test]
+fn the_scenarios_of_the_language_page_hold_for_its_workflow() {
+    let page = page("docs/language.md");
+    let find = |has: &dyn Fn(&Value) -> bool| {
+        let mut values = blocks(&page, "json").into_iter().filter_map(|(_, body)| serde_json::from_str(&body).ok());
+        values.find(|value: &Value| has(value)).expect("the page shows it")
+    };
+    let place = crate::common::Place::new();
+    place.file("loopctl.json", "{}");
+    let scenarios = find(&|value| value.get("scenarios").is_some());
+    place.file("claims.test.json", scenarios.to_string());
+    let document = find(&|value| value.pointer("/definition/condition").is_some() && value["name"] == "claims");
+    place.file("claims.json", document.to_string());
+    let action = serde_json::json!({
+        "action_name": "lookup_claim",
+        "kind": "http",
+        "description": "Reads a claim.",
+        "url": "https://claims.example/{{id}}",
+    });
+    place.file("actions/lookup_claim.json", action.to_string());
+    let test = place.call(&["test"]);
+    assert_eq!(test.code, 0, "{test:#?}");
+    assert!(test.stdout.contains("3 scenarios in 1 file: all hold"), "{test:#?}");
+}
+
 /// The table of contents has each chapter and its parts, in their order.
 #[test]
 fn the_language_page_lists_its_chapters() {
