@@ -115,6 +115,11 @@ impl Journal for AttemptJournal {
         }
     }
 
+    /// The steps of the writes follow each other, so that the last one is durable after the others.
+    fn append_all(&self, entries: Vec<Append>) -> Ticket<()> {
+        entries.into_iter().map(|entry| self.append(entry)).last().unwrap_or_else(|| Ticket::ready(Ok(())))
+    }
+
     /// An attempt that is over makes no further effect.
     fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
         if self.writes.is_closed() {

@@ -113,14 +113,19 @@ impl StoppableJournal {
 
     /// Stores an event, unless the process dies before; it may die right after.
     fn write<T>(&self, work: impl FnOnce(&MemoryJournal) -> Ticket<T>) -> Ticket<T> {
+        self.write_all(1, work)
+    }
+
+    /// The same for events that are stored together: where the process dies at one of them, all are stored or none.
+    fn write_all<T>(&self, count: usize, work: impl FnOnce(&MemoryJournal) -> Ticket<T>) -> Ticket<T> {
         let stop = {
             let mut state = self.state();
             if state.is_stopped {
                 return Ticket::ready(Err(died()));
             }
-            let event = state.events;
-            state.events += 1;
-            let stop = state.stop.filter(|stop| stop.event == event);
+            let first = state.events;
+            state.events += count;
+            let stop = state.stop.filter(|stop| (first..state.events).contains(&stop.event));
             if stop.is_some() {
                 state.stop = None;
                 state.is_stopped = true;
@@ -160,13 +165,18 @@ impl Journal for StoppableJournal {
     }
 
     fn append(&self, entry: Append) -> Ticket<()> {
-        self.write(|store| {
+        self.append_all(vec![entry])
+    }
+
+    fn append_all(&self, entries: Vec<Append>) -> Ticket<()> {
+        self.write_all(entries.len(), |store| {
             #[cfg(test)]
             if let Some(late) = &mut self.state().late {
-                let before = late.insert(entry.run_id.clone(), entry);
-                return before.map_or_else(|| Ticket::ready(Ok(())), |before| store.append(before));
+                let put = |entry: Append| late.insert(entry.run_id.clone(), entry);
+                let before = entries.into_iter().filter_map(put).collect();
+                return store.append_all(before);
             }
-            store.append(entry)
+            store.append_all(entries)
         })
     }
 

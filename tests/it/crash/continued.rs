@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
+use crate::common::server::{Answer, Server};
 use crate::common::sweep::{kill_everywhere, least};
-use crate::common::{self, Place, Ran, complete, document, think};
+use crate::common::{self, Place, Ran, complete, document, think, web};
 use crate::crash::reference::{events_of, timeless};
 
 fn keep(key: &str) -> Value {
@@ -77,4 +78,73 @@ fn a_kill_at_every_boundary_of_a_run_that_continues_ends_in_the_same_result() {
         });
         assert!(kills.iter().sum::<usize>() >= least(9), "{kills:?} kills tested too little");
     }
+}
+
+/// A workflow whose step fails at a server, and its correction, which has steps for a failure as well.
+struct Corrected {
+    place: Place,
+    server: Server,
+}
+
+impl Corrected {
+    fn new() -> Self {
+        let server = Server::with(|_, request| {
+            let answer = Answer::json(&json!({}));
+            if request.path == "/wrong" { answer.status(404) } else { answer }
+        });
+        let place = Place::on_disk();
+        let parameters = json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] });
+        let get = web("get", &format!("{}/{{{{id}}}}", server.url()), json!({ "parameters": parameters }));
+        place.json("actions/all.json", &json!([get]));
+        place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+        let corrected = Self { place, server };
+        corrected.workflow("wrong", json!([]));
+        assert_eq!(corrected.call(&["run", "loop.json", "--run-id", "r"], "").code, 1);
+        corrected.workflow("right", json!([{ "id": "undo", "type": "get", "properties": { "id": "undo" } }]));
+        corrected
+    }
+
+    fn workflow(&self, id: &str, on_failure: Value) {
+        let go = json!({ "id": "go", "type": "get", "properties": { "id": id } });
+        let mut definition = json!({ "actions": [go] });
+        if on_failure.as_array().is_some_and(|steps| !steps.is_empty()) {
+            definition["on_failure"] = on_failure;
+        }
+        self.place.json("loop.json", &json!({ "name": "w", "definition": definition }));
+    }
+
+    fn call(&self, args: &[&str], fail: &str) -> Ran {
+        common::killed(self.place.command(&[args, &["--output", "json"]].concat()), fail)
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.server.requests().into_iter().map(|request| request.path).collect()
+    }
+}
+
+#[test]
+fn a_kill_between_a_new_document_and_its_retry_runs_nothing_that_the_document_has_for_a_failure() {
+    let again = ["resume", "r", "--retry-failed", "--new-document"];
+    let mut number = 0;
+    let killed = crate::common::sweep::BOUNDARIES.map(|boundary| {
+        (0..9)
+            .take_while(|event| {
+                number += 1;
+                let corrected = Corrected::new();
+                let at = format!("journal:{event}:{boundary}");
+                if corrected.call(&again, &at).code != -9 {
+                    return false;
+                }
+                let resumed = corrected.call(&["resume", "r"], "");
+                if resumed.code != 0 {
+                    // Nothing of the decision was stored.
+                    assert!(!corrected.paths().contains(&"/right".to_owned()), "{at}: {resumed:#?}");
+                    assert_eq!(corrected.call(&again, "").code, 0, "{at}");
+                }
+                assert!(!corrected.paths().contains(&"/undo".to_owned()), "{at}: {:?}", corrected.paths());
+                true
+            })
+            .count()
+    });
+    assert!(killed.iter().take(3).all(|kills| *kills >= 3), "{killed:?} of {number}");
 }

@@ -80,6 +80,11 @@ impl Journal for Counting {
         self.inner.append(entry)
     }
 
+    fn append_all(&self, entries: Vec<Append>) -> Ticket<()> {
+        self.note("append");
+        self.inner.append_all(entries)
+    }
+
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
         self.note("read");
         self.whole.fetch_add(1, Ordering::SeqCst);

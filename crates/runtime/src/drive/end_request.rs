@@ -76,15 +76,15 @@ impl Engine {
         let fence = leased.lease.fence;
         let takes_cancel = !matches!(state.phase, Phase::Ended(_));
         let append = Append { status_record, audit, takes_cancel, ..Append::new(run_id.to_owned(), fence, seq, text) };
-        self.world.journal.append(append).await.map_err(Fault::Store)?;
+        let mut entries = vec![append];
         if takes_cancel {
             // The steps that it has for a cancel wait for a driver, who knows that none of them was made.
             let left = Event { at, kind: EventKind::Left };
             let text = written(&left)?;
             step(program, &mut state, left)?;
-            let append = Append::new(run_id.to_owned(), fence, seq.saturating_add(1), text);
-            self.world.journal.append(append).await.map_err(Fault::Store)?;
+            entries.push(Append::new(run_id.to_owned(), fence, seq.saturating_add(1), text));
         }
+        self.world.journal.append_all(entries).await.map_err(Fault::Store)?;
         if has_waited && !takes_cancel {
             // The run has ended whatever becomes of them.
             let _ = pass_on_queued(&*self.world.journal, run_id).await;

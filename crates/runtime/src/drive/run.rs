@@ -100,10 +100,15 @@ pub(super) struct Driver<'a> {
 /// An event that was applied to the state, and handed to the journal.
 pub(super) struct HandedOver {
     stored: Ticket<()>,
-    notices: Vec<Notice>,
-    effects: Effects,
     /// Whether the lease is released with it: nothing follows the end of a run.
     releases: bool,
+    followed: FollowedEvent,
+}
+
+/// What follows an event once it is durable.
+struct FollowedEvent {
+    notices: Vec<Notice>,
+    effects: Effects,
     /// What the log has a line about.
     logged: Option<LoggedChange>,
     /// What the event spent, if that is counted.
@@ -122,10 +127,7 @@ struct SpentByEvent {
 /// An event that was applied to the state, and that the journal does not have yet.
 struct AppliedEvent {
     append: Append,
-    notices: Vec<Notice>,
-    effects: Effects,
-    logged: Option<LoggedChange>,
-    spent: Option<SpentByEvent>,
+    followed: FollowedEvent,
 }
 
 /// A run to be driven: its state, and the lease on it.
@@ -235,10 +237,18 @@ impl<'a> Driver<'a> {
             self.continues = what.peek().is_some();
             applied.push(self.apply(kind)?);
         }
+        // One write: a process that dies leaves all of them, or none.
+        let (entries, followed): (Vec<Append>, Vec<FollowedEvent>) =
+            applied.into_iter().map(|applied| self.numbered(applied)).unzip();
+        let releases = entries.iter().any(|entry| entry.release);
+        let handed_at = self.meter.as_ref().map(|_| clock::instant());
+        self.world.journal.append_all(entries).await.map_err(Fault::Cut)?;
+        if releases {
+            self.lease.guard.released();
+        }
         let mut effects = Effects::new();
-        for applied in applied {
-            let handed = self.send(applied);
-            let next = self.durable(handed).await?;
+        for followed in followed {
+            let next = self.follow(followed, handed_at);
             match self.program.is_flow() {
                 true => effects.extend(next),
                 false => effects = next,
@@ -395,26 +405,38 @@ impl<'a> Driver<'a> {
             SpentByEvent { spender, tokens: tokens_now.minus(tokens), cost_usd: cost_now - cost_usd, ends }
         });
         let logged = unlogged.and_then(|before| before.changed(&self.state, interrupts));
-        Ok(AppliedEvent { append, notices, effects, logged, spent })
+        Ok(AppliedEvent { append, followed: FollowedEvent { notices, effects, logged, spent } })
     }
 
     /// Hands an event that was applied to the journal.
     fn send(&mut self, applied: AppliedEvent) -> HandedOver {
-        let AppliedEvent { mut append, notices, effects, logged, spent } = applied;
+        let (append, followed) = self.numbered(applied);
+        let releases = append.release;
+        HandedOver { stored: self.world.journal.append(append), releases, followed }
+    }
+
+    /// What is stored of an event that was applied, as the next one of the run, and what follows it.
+    fn numbered(&mut self, applied: AppliedEvent) -> (Append, FollowedEvent) {
+        let AppliedEvent { mut append, followed } = applied;
         append.seq = self.lease.events;
         self.lease.events += 1;
-        let releases = append.release;
-        HandedOver { stored: self.world.journal.append(append), notices, effects, releases, logged, spent }
+        (append, followed)
     }
 
     /// Waits until an event is durable, and reports it. Its effects may be performed after that.
     pub(super) async fn durable(&mut self, taken: HandedOver) -> Result<Effects, Fault> {
-        let HandedOver { stored, notices, effects, releases, logged, spent } = taken;
+        let HandedOver { stored, releases, followed } = taken;
         let handed_at = self.meter.as_ref().map(|_| clock::instant());
         stored.await.map_err(Fault::Cut)?;
         if releases {
             self.lease.guard.released();
         }
+        Ok(self.follow(followed, handed_at))
+    }
+
+    /// Reports an event that is durable.
+    fn follow(&self, followed: FollowedEvent, handed_at: Option<Instant>) -> Effects {
+        let FollowedEvent { notices, effects, logged, spent } = followed;
         if let Some(change) = logged {
             run_log::changed(change, self.program, &self.state);
         }
@@ -423,7 +445,7 @@ impl<'a> Driver<'a> {
             self.count(&**meter, &notices, spent.as_ref());
         }
         self.hear(notices);
-        Ok(effects)
+        effects
     }
 
     /// What was spent so far, with what the runs below spent.

@@ -304,6 +304,10 @@ impl Journal for MemoryJournal {
         Ticket::ready(self.write(entry))
     }
 
+    fn append_all(&self, entries: Vec<Append>) -> Ticket<()> {
+        Ticket::ready(entries.into_iter().try_for_each(|entry| self.write(entry)))
+    }
+
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
         self.read_from(run_id, 0, usize::MAX)
     }

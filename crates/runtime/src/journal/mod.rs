@@ -87,6 +87,10 @@ pub trait Journal: Send + Sync {
     /// Appends one event. `seq` counts from 0 and must be the next one; `fence` must be the lease's.
     fn append(&self, entry: Append) -> Ticket<()>;
 
+    /// Appends events of one run that are one decision: after a crash all of them are there, or none. When one is refused, so are those
+    /// behind it.
+    fn append_all(&self, entries: Vec<Append>) -> Ticket<()>;
+
     /// All events of a run in their order.
     fn read(&self, run_id: &str) -> Ticket<Vec<String>>;
 

@@ -39,7 +39,8 @@ pub(super) struct WaitingAppend {
     /// The run's key, and its session.
     pub row: i64,
     pub session: Option<String>,
-    asker: oneshot::Sender<Result<(), StoreError>>,
+    /// Who waits; none for an event that is stored together with the one behind it.
+    asker: Option<oneshot::Sender<Result<(), StoreError>>>,
 }
 
 /// Appends what comes, until nothing can come any more.
@@ -73,11 +74,20 @@ impl Database {
     /// The events that are the next ones of runs that this driver has; the others are refused.
     async fn admitted(&self, queued: Vec<QueuedAppend>) -> Vec<WaitingAppend> {
         let mut batch = Vec::with_capacity(queued.len());
-        for QueuedAppend { entry, asker } in queued {
-            match self.admit(&entry).await {
-                Ok((row, session)) => batch.push(WaitingAppend { entry, row, session, asker }),
-                // A caller who has gone wants no answer.
-                Err(fault) => drop(asker.send(Err(fault))),
+        for QueuedAppend { entry, rest, asker } in queued {
+            let (last, mut asker) = (rest.len(), Some(asker));
+            for (number, entry) in std::iter::once(entry).chain(rest).enumerate() {
+                match self.admit(&entry).await {
+                    Ok((row, session)) => {
+                        let asker = if number == last { asker.take() } else { None };
+                        batch.push(WaitingAppend { entry, row, session, asker });
+                    }
+                    Err(fault) => {
+                        // A caller who has gone wants no answer.
+                        drop(asker.take().map(|asker| asker.send(Err(fault))));
+                        break;
+                    }
+                }
             }
         }
         batch
@@ -149,7 +159,7 @@ impl Database {
             Err(_) => self.held.set_next(&entry.run_id, entry.fence, None),
         }
         // A caller who has gone wants no answer.
-        drop(asker.send(done));
+        drop(asker.map(|asker| asker.send(done)));
     }
 
     /// What became of each event.
@@ -419,10 +429,18 @@ pub(super) const MOST_EVENTS: usize = 512;
 /// it has answered the last. Fewer wait, as one statement for all costs it less.
 const MIN_EVENTS: usize = 16;
 
-/// An event, and who waits for its commit.
+/// An event, what is committed together with it, and who waits for that.
 pub(super) struct QueuedAppend {
     pub entry: Append,
+    /// The events behind it of the same run.
+    pub rest: Vec<Append>,
     pub asker: oneshot::Sender<Result<(), StoreError>>,
+}
+
+impl QueuedAppend {
+    fn bytes(&self) -> usize {
+        std::iter::once(&self.entry).chain(&self.rest).map(|entry| entry.event.len()).sum()
+    }
 }
 
 /// The events that wait. The next event of a run waits for the one before it: a statement may be sent again, and another
@@ -454,7 +472,7 @@ impl AppendQueue {
         for append in self.waiting.drain(..) {
             let is_free = batch.len() < most && bytes < MOST_BYTES && !self.busy.contains(&append.entry.run_id);
             if is_free {
-                bytes = bytes.saturating_add(append.entry.event.len());
+                bytes = bytes.saturating_add(append.bytes());
                 batch.push(append);
             } else {
                 left.push(append);
@@ -639,7 +657,7 @@ mod tests {
     fn append(run: usize, seq: usize, bytes: usize) -> QueuedAppend {
         let event = event(&format!("run-{run}"), 1, u64::try_from(seq).unwrap());
         let entry = Append { event: "x".repeat(bytes), ..event };
-        QueuedAppend { entry, asker: oneshot::channel().0 }
+        QueuedAppend { entry, rest: Vec::new(), asker: oneshot::channel().0 }
     }
 
     fn numbers(batch: Option<Vec<QueuedAppend>>) -> Vec<u64> {

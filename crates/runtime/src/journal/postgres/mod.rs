@@ -217,6 +217,20 @@ impl Drop for PostgresJournal {
     }
 }
 
+impl PostgresJournal {
+    fn queued(&self, entry: Append, rest: Vec<Append>) -> Ticket<()> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let (asker, answer) = oneshot::channel();
+        if let Some(appends) = &self.appends {
+            // If the thread is gone, the sender is dropped, and the ticket reports that.
+            drop(appends.send(QueuedAppend { entry, rest, asker }));
+        }
+        Ticket::Coming(answer)
+    }
+}
+
 impl Journal for PostgresJournal {
     fn create(&self, run: NewRun) -> Ticket<Created> {
         let run_id = run.run_id.clone();
@@ -231,15 +245,15 @@ impl Journal for PostgresJournal {
     }
 
     fn append(&self, entry: Append) -> Ticket<()> {
-        if let Err(fault) = failpoint::store_call() {
-            return Ticket::ready(Err(fault));
+        self.queued(entry, Vec::new())
+    }
+
+    fn append_all(&self, entries: Vec<Append>) -> Ticket<()> {
+        let mut entries = entries.into_iter();
+        match entries.next() {
+            Some(entry) => self.queued(entry, entries.collect()),
+            None => Ticket::ready(Ok(())),
         }
-        let (asker, answer) = oneshot::channel();
-        if let Some(appends) = &self.appends {
-            // If the thread is gone, the sender is dropped, and the ticket reports that.
-            drop(appends.send(QueuedAppend { entry, asker }));
-        }
-        Ticket::Coming(answer)
     }
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {

@@ -55,7 +55,7 @@ use self::prune::GiveBackSpace;
 use self::queue::{Claim, NoteModelWait, RetryAt};
 use self::reads::{Census, SqliteReader};
 use self::record_columns::CompleteRow;
-use self::requests::{CancelRun, GiveBack, MakeSure, Take};
+use self::requests::{AppendedTogether, CancelRun, GiveBack, MakeSure, Take};
 use self::schedules::DisregardAhead;
 use self::take_ups::Absolve;
 use self::workers::{Introduce, ListWorkers};
@@ -203,6 +203,10 @@ impl Journal for SqliteJournal {
 
     fn append(&self, entry: Append) -> Ticket<()> {
         self.write(entry)
+    }
+
+    fn append_all(&self, entries: Vec<Append>) -> Ticket<()> {
+        self.write(AppendedTogether { entries })
     }
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {

@@ -119,8 +119,8 @@ impl WriteRequest for NewRun {
         &self.run_id
     }
 
-    fn writes_event(&self) -> bool {
-        true
+    fn events(&self) -> usize {
+        1
     }
 
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Created, RequestError> {
@@ -208,8 +208,8 @@ impl WriteRequest for Append {
         &self.run_id
     }
 
-    fn writes_event(&self) -> bool {
-        true
+    fn events(&self) -> usize {
+        1
     }
 
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
@@ -283,6 +283,31 @@ impl WriteRequest for Append {
         if self.release {
             leases.released(&self.run_id, self.fence);
         }
+    }
+}
+
+/// Events of one run that are written in one transaction.
+pub(super) struct AppendedTogether {
+    pub(super) entries: Vec<Append>,
+}
+
+impl WriteRequest for AppendedTogether {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        self.entries.first().map_or("", |entry| entry.run_id.as_str())
+    }
+
+    fn events(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), RequestError> {
+        self.entries.iter().try_for_each(|entry| entry.perform(transaction))
+    }
+
+    fn durable(&self, answer: &(), rows: &[i64], leases: &mut Leases) {
+        self.entries.iter().for_each(|entry| entry.durable(answer, rows, leases));
     }
 }
 

@@ -23,9 +23,9 @@ pub(super) trait WriteRequest: Send + 'static {
     /// The run in question.
     fn run_id(&self) -> &str;
 
-    /// Whether an event is written.
-    fn writes_event(&self) -> bool {
-        false
+    /// How many events are written.
+    fn events(&self) -> usize {
+        0
     }
 
     /// Performs the request. May be called again after a rollback.

@@ -34,7 +34,7 @@ struct Pending<R: WriteRequest> {
 /// A request of any kind.
 trait Job: Send {
     fn run_id(&self) -> &str;
-    fn writes_event(&self) -> bool;
+    fn events(&self) -> usize;
     fn perform(&mut self, transaction: &mut Transaction<'_>) -> rusqlite::Result<()>;
     fn answer(self: Box<Self>, committed: Result<(), StoreError>, leases: &mut Leases);
 }
@@ -44,8 +44,8 @@ impl<R: WriteRequest> Job for Pending<R> {
         self.request.run_id()
     }
 
-    fn writes_event(&self) -> bool {
-        self.request.writes_event()
+    fn events(&self) -> usize {
+        self.request.events()
     }
 
     fn perform(&mut self, transaction: &mut Transaction<'_>) -> rusqlite::Result<()> {
@@ -232,7 +232,7 @@ impl Thread {
 
     fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), TransactionError> {
         if cfg!(debug_assertions) {
-            let coming = jobs.iter().filter(|job| job.writes_event()).count();
+            let coming: usize = jobs.iter().map(|job| job.events()).sum();
             reach(u64::try_from(coming).unwrap_or(0), failpoint::BEFORE_WRITE);
         }
         let done = self.attempt(jobs);
