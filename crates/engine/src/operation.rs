@@ -673,11 +673,15 @@ impl<A: Address> Operation<A> {
 impl OpenStep {
     /// The id of the run that a loop of mode `react` is; of one that failed and runs again, another one.
     pub fn subrun_id(&self, run_id: &str) -> String {
-        let at = &self.address;
-        match self.repetition.round {
-            0 => format!("{run_id}.{at}"),
-            round => format!("{run_id}.{at}.retry-{round}"),
-        }
+        subrun_id(run_id, &self.address, self.repetition.round)
+    }
+}
+
+/// The id of the run that a step of a run is, which began in this round.
+pub(crate) fn subrun_id(run_id: &str, at: &StepAddress, round: u32) -> String {
+    match round {
+        0 => format!("{run_id}.{at}"),
+        round => format!("{run_id}.{at}.retry-{round}"),
     }
 }
 

@@ -153,10 +153,40 @@ fn what_handled_the_failure_of_an_item_or_of_a_step_is_not_done_again_in_silence
     place.run(&["--run-id", "s", "--input-file", "input.json"]);
     answers(&place, json!({ "pay": [{ "ok": true }] }));
     let retry = |run: &str, how: &[&str]| place.call(&[&["retry", run, "--script", "script.json"], how].concat());
-    let failed = retry("s", &[]);
-    assert!(failed.code == 1 && failed.stderr.contains("the steps of `on_failure` have run"), "{failed:#?}");
+    let refused = retry("s", &[]);
+    assert!(refused.code == 2 && refused.stderr.contains("the steps of `on_failure` have run"), "{refused:#?}");
+    assert!(refused.stderr.contains("--after-on-failure"), "{refused:#?}");
     let again = retry("s", &["--after-on-failure"]);
     assert_eq!(again.code, 0, "{again:#?}");
+}
+
+#[test]
+fn a_retry_that_a_run_below_refuses_does_nothing_and_starts_no_steps_for_a_failure() {
+    let below =
+        json!({ "actions": [step("pay", json!({ "of": "@input.row" }))], "on_failure": [step("undo", json!({}))] });
+    let call = json!({ "id": "call", "type": "workflow", "name": "below", "properties": { "row": "@input.row" } });
+    let of_row = json!({ "id": "call", "type": "workflow", "name": "below", "properties": { "row": "@row" } });
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.rows",
+        "item_variable_name": "row", "failure_strategy": "continue_on_error", "actions_to_execute": [of_row] } });
+    for (actions, status) in [(json!([call]), "failed"), (json!([each]), "completed")] {
+        let place =
+            place(json!({ "actions": actions }), json!({ "pay": [{ "error": FAILS }], "undo": [{}], "tell": [{}] }));
+        place.json("workflows/below.json", &json!({ "name": "below", "definition": below }));
+        let (_, ended) = run(&place, json!({ "row": 1, "rows": [1, 2, 3] }));
+        assert_eq!(ended["status"], status, "{ended}");
+        // The caller gets steps for a failure.
+        let definition = json!({ "actions": actions, "on_failure": [step("tell", json!({}))] });
+        place.json("loop.json", &json!({ "name": "claims", "definition": definition }));
+        answers(&place, json!({ "pay": [{ "ok": true }], "undo": [{}], "tell": [{}] }));
+        let before = place.call(&["trace", "r", "--format", "json"]).stdout;
+        let args = ["retry", "r", "--new-document", "--script", "script.json"];
+        let refused = place.call(&args);
+        assert!(refused.code == 2 && refused.stderr.contains("--after-on-failure"), "{refused:#?}");
+        assert_eq!(place.call(&["trace", "r", "--format", "json"]).stdout, before);
+        let again = place.call(&[&args[..], &["--after-on-failure", "--output", "json"]].concat());
+        assert_eq!((again.code, &again.json()["status"]), (0, &json!("completed")), "{again:#?}");
+        assert!(!again.stdout.contains("on_failure.tell"), "{again:#?}");
+    }
 }
 
 #[test]

@@ -243,7 +243,7 @@ impl Engine {
     }
 
     /// The state of a run under the document that it is resumed with.
-    async fn held(
+    pub(super) async fn held(
         &self,
         program: &Program,
         run_id: &str,
@@ -265,7 +265,12 @@ impl Engine {
         Ok(HeldState { state, adoption, had_ended, events: count })
     }
 
-    async fn take_up(&self, program: &Program, held: HeldState, resume: &Resume) -> Result<Resumption, Fault> {
+    pub(super) async fn take_up(
+        &self,
+        program: &Program,
+        held: HeldState,
+        resume: &Resume,
+    ) -> Result<Resumption, Fault> {
         let HeldState { state, adoption, had_ended, events } = held;
         let resume = if had_ended { &again(program, &state, resume)? } else { resume };
         if adoption.is_some() {
@@ -275,6 +280,9 @@ impl Engine {
         let Some(what) = self.next_events(program, &state, resume, adoption).await? else {
             return Ok(Resumption::AsItIs(state));
         };
+        if resume.does_again() {
+            Box::pin(self.accept_again_below(program, &state, resume.after_on_failure)).await?;
+        }
         let model = Some(state.header.model.name.as_str()).filter(|name| !name.is_empty());
         if state.header.caller.is_none() {
             self.has_all(program, model).map_err(|fault| self.without_script(&state, fault))?;
@@ -320,9 +328,7 @@ impl Engine {
             Some(ended) => ended.is_handled,
             None => is_over && has_handled_failure(state),
         };
-        // A run that continues by its new document without a retry does nothing again.
-        let is_retry = resume.retried.as_ref().is_some_and(|retried| !retried.anew || retried.failed.is_some());
-        let does_again = is_retry || resume.raised.is_some();
+        let does_again = resume.does_again();
         if does_again && !resume.after_on_failure && is_handled {
             return Err(Fault::FailureHandled);
         }
@@ -565,14 +571,14 @@ fn is_due(at_ms: Option<i64>) -> bool {
 }
 
 /// What is known of a run that is resumed.
-struct RunToResume {
-    events: Vec<Event>,
+pub(super) struct RunToResume {
+    pub events: Vec<Event>,
     /// Their fold by the document that the run follows; none if it was not made yet.
-    state: Option<State>,
+    pub state: Option<State>,
 }
 
 /// The state of a run under the document that it is resumed with.
-struct HeldState {
+pub(super) struct HeldState {
     state: State,
     /// What follows from that document, when it is new.
     adoption: Option<Adoption>,
@@ -590,7 +596,7 @@ struct JudgedResumption {
     resumption: Resumption,
 }
 
-enum Resumption {
+pub(super) enum Resumption {
     AsItIs(State),
     Up { state: State, what: Vec<EventKind>, events: u64, models: Vec<Arc<ModelClient>> },
 }

@@ -54,6 +54,7 @@ pub mod run_id;
 pub mod run_meter;
 pub mod run_result;
 pub mod run_stats;
+mod runs_below;
 mod search_text;
 pub mod secret;
 mod spending;

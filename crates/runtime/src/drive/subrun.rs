@@ -23,8 +23,8 @@ use crate::drive::future::BoxFuture;
 use crate::journal::{CancelRequest, RunSummary, StoreError};
 use loopctl_engine::continuation;
 use loopctl_engine::event::{
-    Allowance, CallId, Decided, EventKind, MAY_HAVE_HAPPENED, ParentCall, Started, ToolFault, ToolPaused, ToolResult,
-    ToolReturned,
+    Allowance, CallId, Decided, Event, EventKind, MAY_HAVE_HAPPENED, ParentCall, Started, ToolFault, ToolPaused,
+    ToolResult, ToolReturned,
 };
 use loopctl_engine::flow::{has_failed_items, react_output, waiting_steps};
 use loopctl_engine::lost_calls::has_call_that_may_have_happened;
@@ -243,36 +243,38 @@ pub(super) fn may_continue(program: &Program, ending: &Ending) -> bool {
     continuation::is_outage(ending) || program.is_flow()
 }
 
-/// How a sub-run continues that has ended, when the step runs again that it is. A workflow that a limit ended is given again
-/// what its step has, in addition to what it used. One that was cancelled, or has completed without failed items, stays as it is, and
-/// so does one for which nothing is left.
-fn again(program: &Program, state: &State, share: &SubrunShare) -> Resume {
-    let Phase::Ended(ending) = &state.phase else { return Resume::default() };
-    match (ending.status, continuation::limit_of(ending)) {
-        (Status::Failed, Some(_)) if program.is_flow() => {
-            let raised = continuation::share_again(program, state, share.time_ms, share.bound);
-            Resume { raised, after_on_failure: share.after_on_failure, ..Resume::default() }
-        }
-        (Status::Failed, _) if may_continue(program, ending) => {
-            Resume { after_on_failure: share.after_on_failure, ..Resume::retry() }
-        }
-        // The caller runs again what failed in it.
-        (Status::Completed, _) if has_failed_items(state) => {
-            Resume { after_on_failure: share.after_on_failure, ..Resume::retry() }
-        }
-        _ => Resume::default(),
-    }
-}
-
 /// What a sub-run may use when it continues.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SubrunShare {
     /// The time in milliseconds.
-    time_ms: u64,
+    pub time_ms: u64,
     /// What is left of the budget of its caller.
-    bound: Allowance,
+    pub bound: Allowance,
     /// Whether it continues although the steps of its `on_failure` have run.
-    after_on_failure: bool,
+    pub after_on_failure: bool,
+}
+
+impl SubrunShare {
+    /// How a sub-run continues that has ended, when the step runs again that it is. A workflow that a limit ended is given again
+    /// what its step has, in addition to what it used. One that was cancelled, or has completed without failed items, stays as it is, and
+    /// so does one for which nothing is left.
+    pub(super) fn again(&self, program: &Program, state: &State) -> Resume {
+        let Phase::Ended(ending) = &state.phase else { return Resume::default() };
+        match (ending.status, continuation::limit_of(ending)) {
+            (Status::Failed, Some(_)) if program.is_flow() => {
+                let raised = continuation::share_again(program, state, self.time_ms, self.bound);
+                Resume { raised, after_on_failure: self.after_on_failure, ..Resume::default() }
+            }
+            (Status::Failed, _) if may_continue(program, ending) => {
+                Resume { after_on_failure: self.after_on_failure, ..Resume::retry() }
+            }
+            // The caller runs again what failed in it.
+            (Status::Completed, _) if has_failed_items(state) => {
+                Resume { after_on_failure: self.after_on_failure, ..Resume::retry() }
+            }
+            _ => Resume::default(),
+        }
+    }
 }
 
 pub(super) fn reason(run_id: &str, fault: &Fault) -> String {
@@ -495,6 +497,13 @@ impl Engine {
         }
     }
 
+    /// A sub-run by the document that it has followed so far: by a new one, a run that has failed may not have ended.
+    pub(super) fn former(&self, program: &Program, run_id: &str, events: &[Event]) -> Option<(Arc<Program>, State)> {
+        let recorded = self.recorded(program, run_id, events)?;
+        let state = fold::fold(&recorded, run_id, events.to_vec()).ok()?;
+        Some((recorded, state))
+    }
+
     /// Resumes a sub-run. `share`: also one that has ended, with this.
     pub(super) async fn go_on_called(
         &self,
@@ -507,14 +516,8 @@ impl Engine {
         loop {
             let events = self.events(run_id).await;
             let changed = events.as_ref().is_ok_and(|events| fold::same_document(program, events).is_err());
-            // By a new document, a run that has failed may not have ended.
             let former = match &events {
-                Ok(events) if changed && share.is_some() => {
-                    self.recorded(program, run_id, events).and_then(|recorded| {
-                        let state = fold::fold(&recorded, run_id, events.clone()).ok()?;
-                        Some((recorded, state))
-                    })
-                }
+                Ok(events) if changed && share.is_some() => self.former(program, run_id, events),
                 _ => None,
             };
             let state = events.and_then(|events| fold::fold(program, run_id, events));
@@ -528,7 +531,7 @@ impl Engine {
                 Some((recorded, state)) => Some((recorded, state)),
                 None => state.as_ref().ok().map(|state| (program, state)),
             };
-            let again = known.zip(share.as_ref()).map(|((program, state), share)| again(program, state, share));
+            let again = known.zip(share.as_ref()).map(|((program, state), share)| share.again(program, state));
             // The calling run was checked to have the right documents, and these are among them.
             let resume = Resume { decided, new_document: true, ..again.unwrap_or_default() };
             match self.resumed(program, run_id, resume, watch.clone()).await {

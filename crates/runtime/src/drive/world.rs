@@ -119,6 +119,12 @@ impl Resume {
         self.decided.is_some() && !self.reopens() && !self.new_document
     }
 
+    /// Whether what failed is done again: a run that continues by its new document without a retry does nothing again.
+    pub(super) fn does_again(&self) -> bool {
+        let is_retry = self.retried.as_ref().is_some_and(|retried| !retried.anew || retried.failed.is_some());
+        is_retry || self.raised.is_some()
+    }
+
     /// Whether a run that has ended is to continue.
     pub(super) fn reopens(&self) -> bool {
         self.retried.is_some() || self.raised.is_some()
