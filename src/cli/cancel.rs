@@ -66,7 +66,10 @@ impl CancelCommand {
                 "{name} has steps for a cancel: `loopctl resume {name}` runs them, or a server of the store; \
                  `loopctl cancel {name}` again ends it without them\n"
             ),
-            Status::Running => format!("{name} is in progress in another process, which cancels it within a moment\n"),
+            // Its driver has the lease, although the run waits.
+            Status::Running | Status::Paused => {
+                format!("{name} is in progress in another process, which cancels it within a moment\n")
+            }
             _ => format!("{} {name}\n", surface.err.paint(Tone::Warn, "■ cancelled")),
         });
         Ok(Exit::Completed)

@@ -356,3 +356,38 @@ fn an_event_that_a_run_had_no_use_for_goes_to_a_run_that_waits_already() {
         assert_eq!(posted(&tools), ["/p1", "/p2"], "{store}");
     }
 }
+
+#[test]
+fn an_event_that_a_driver_marked_and_did_not_take_is_not_lost_with_its_run() {
+    let test = "an_event_that_a_driver_marked_and_did_not_take_is_not_lost_with_its_run";
+    let postgres = crate::test_server::server(test).map(PostgresServer::store);
+    for store in ["sqlite:runs.db".to_owned()].into_iter().chain(postgres) {
+        let tools = tools();
+        let place = place(&tools);
+        let ship = |id: &str, code: i32| {
+            let args = ["run", "workflows/ship.json", "--run-id", id, "--input", "order=7", "--store", &store];
+            let ran = place.call(&args);
+            assert_eq!(ran.code, code, "{store}: {ran:?}");
+        };
+        ship("first", 3);
+        let data = json!({ "order": 7, "by": "p1" }).to_string();
+        let sent = place.call(&["event", "payment.received", "--id", "p1", "--data", &data, "--store", &store]);
+        assert!(sent.code == 0 && sent.stderr.contains("1 run gets it"), "{store}: {sent:?}");
+        // The driver dies when it has marked the event, and before it stores that the run took it.
+        let mut command = place.command(&["resume", "first", "--store", &store]);
+        command.env("LOOPCTL_FAIL", "journal:0:before-write,time:300:lease");
+        let died = crate::common::killed(command, "");
+        assert_eq!(died.code, -9, "{store}: {died:?}");
+        // Until its lease is over, the dead driver is asked to cancel.
+        let lease = [("LOOPCTL_FAIL", "time:300:lease")];
+        while place.call(&["trace", "first", "--store", &store, "--format", "json"]).json()["status"] != "cancelled" {
+            let cancelled = place.call_with(&["cancel", "first", "--store", &store], &lease);
+            assert_eq!(cancelled.code, 0, "{store}: {cancelled:?}");
+            crate::common::wait_poll_interval();
+        }
+        // It is kept for a run that begins to wait.
+        ship("second", 0);
+        assert_eq!(posted(&tools), ["/p1"], "{store}");
+        ship("third", 3);
+    }
+}

@@ -9,13 +9,13 @@ use super::clock;
 use super::fault::Fault;
 use super::folded_events::FoldedEvents;
 use super::inbox::{DecisionSource, PassedDecision};
-use super::kept_events::pass_on;
-use super::outside_events;
+use super::outside_events::{self, event_id, unmark};
 use super::passed_on::PassedOn;
 use super::question_owner::{self, RunUnderWay};
 use super::run::Driver;
 use super::run_result::Finished;
 use super::stop::Stop;
+use super::unused_events::pass_on;
 use super::world::{Engine, Resume, Watch};
 use crate::journal::{Journal, QueuedDecision, Queueing, SettledDecision, StoreError};
 use loopctl_engine::address::StepAddress;
@@ -29,6 +29,20 @@ use loopctl_lang::program::Program;
 const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// For so long the driver's word is waited for. The decision is durable by then.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A queued decision that a run may be resumed with.
+pub(super) struct QueuedResume {
+    /// Its id in the queue.
+    pub id: String,
+    pub passed: PassedOn,
+}
+
+impl QueuedResume {
+    pub fn resume(self) -> Resume {
+        let PassedOn { decided, answer_token, .. } = self.passed;
+        Resume { decided: Some(decided), answer_token, ..Resume::default() }
+    }
+}
 
 /// What became of a decision about a run that another process drives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +86,7 @@ impl Engine {
             fits => fits?,
         }
         let subject = decided.at.clone().or_else(|| decided.hash.clone()).unwrap_or_default();
-        let passed = PassedOn { decided, answer_token: resume.answer_token.clone(), event: None };
+        let passed = PassedOn { decided, answer_token: resume.answer_token.clone(), event: None, marked: false };
         let decision = serde_json::to_string(&passed).map_err(|error| Fault::refused(error.to_string()))?;
         let decided = passed.decided;
         let id = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
@@ -154,7 +168,8 @@ impl Engine {
         run_id: &str,
         state: &State,
         most: usize,
-    ) -> Result<Vec<(String, Resume)>, Fault> {
+    ) -> Result<Vec<QueuedResume>, Fault> {
+        let journal = &self.world.journal;
         let (mut fitting, mut freed) = (Vec::new(), BTreeSet::new());
         for queued in waiting(&*self.world.journal, run_id).await.map_err(Fault::Store)? {
             if fitting.len() >= most {
@@ -164,22 +179,24 @@ impl Engine {
                 Ok(passed) => {
                     let passed: PassedOn = passed;
                     let name = passed.event.clone();
+                    let marked = passed.marked.then(|| event_id(&passed.decided).map(str::to_owned)).flatten();
                     let Some(passed) = self.as_it_fits(state, passed, &queued.id).await? else {
+                        unmark(&**journal, run_id, marked).await.map_err(Fault::Store)?;
                         freed.extend(name);
                         continue;
                     };
-                    let PassedOn { decided, answer_token, .. } = passed;
-                    let fits = match self.accepts_token(run_id, answer_token.as_deref()).await {
-                        Ok(()) => question_owner::accepts(self, program, state, &decided).await,
+                    let fits = match self.accepts_token(run_id, passed.answer_token.as_deref()).await {
+                        Ok(()) => question_owner::accepts(self, program, state, &passed.decided).await,
                         Err(fault) => Err(fault),
                     };
                     match fits {
                         Ok(()) => {
-                            let resume = Resume { decided: Some(decided), answer_token, ..Resume::default() };
-                            fitting.push((queued.id, resume));
+                            fitting.push(QueuedResume { id: queued.id, passed });
                             continue;
                         }
                         Err(Fault::Refused(why)) => {
+                            let marked = marked.filter(|id| !outside_events::has_taken(state, id));
+                            unmark(&**journal, run_id, marked).await.map_err(Fault::Store)?;
                             freed.extend(name);
                             why.to_string()
                         }
@@ -191,7 +208,7 @@ impl Engine {
             };
             self.refuse_queued(run_id, &queued.id, why, due_at_ms(state)).await?;
         }
-        pass_on(&*self.world.journal, run_id, freed).await.map_err(Fault::Store)?;
+        pass_on(&**journal, run_id, freed).await.map_err(Fault::Store)?;
         Ok(fitting)
     }
 
@@ -277,14 +294,14 @@ impl Driver<'_> {
                 Ok(passed) => {
                     // An event that no step waits for now stays: one may wait for it soon.
                     let Some(passed) = outside_events::as_it_fits(&self.state, passed) else { continue };
-                    let PassedOn { decided, answer_token, event } = passed;
                     let (journal, run_id) = (Arc::clone(&self.world.journal), self.lease.run_id.clone());
-                    let marked = outside_events::mark(&*journal, &run_id, &decided).await.map_err(Fault::Cut)?;
+                    let marked = outside_events::mark(&*journal, &run_id, &passed).await.map_err(Fault::Cut)?;
+                    let PassedOn { decided, answer_token, event, .. } = passed;
                     let source = DecisionSource::Queue(queued.id);
                     next.extend(self.take_passed(PassedDecision { decided, answer_token, source }).await?);
                     let refused = marked.filter(|id| !outside_events::has_taken(&self.state, id));
                     freed.extend(event.filter(|_| refused.is_some()));
-                    outside_events::unmark(&*journal, &run_id, refused).await.map_err(Fault::Cut)?;
+                    unmark(&*journal, &run_id, refused).await.map_err(Fault::Cut)?;
                 }
                 Err(error) => self.refuse_own(&queued.id, unreadable(&error)).await?,
             }

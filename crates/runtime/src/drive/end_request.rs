@@ -4,13 +4,12 @@ use super::audit;
 use super::clock;
 use super::fault::Fault;
 use super::fold::{self, written};
-use super::kept_events::pass_on_queued;
 use super::lease_guard::{Leased, LeasedRun};
-use super::outside_events;
 use super::run::run_log;
 use super::run_result::Finished;
 use super::status::status_record;
 use super::subrun;
+use super::unused_events::pass_on_unused;
 use super::world::{Engine, Watch};
 use crate::drive::notices::report;
 use crate::journal::{Append, CancelRequest};
@@ -70,7 +69,6 @@ impl Engine {
         let cancelled = Cancelled { reason, by };
         let event = Event { at, kind: EventKind::Cancelled(cancelled.clone()) };
         let (text, audit) = (written(&event)?, audit::of_event(&event));
-        let has_waited = !outside_events::awaited(&state).is_empty();
         step(program, &mut state, event)?;
         let status_record = Some(status_record(program, &state));
         let fence = leased.lease.fence;
@@ -85,10 +83,7 @@ impl Engine {
             entries.push(Append::new(run_id.to_owned(), fence, seq.saturating_add(1), text));
         }
         self.world.journal.append_all(entries).await.map_err(Fault::Store)?;
-        if has_waited && !takes_cancel {
-            // The run has ended whatever becomes of them.
-            let _ = pass_on_queued(&*self.world.journal, run_id).await;
-        }
+        pass_on_unused(&*self.world.journal, &state).await;
         run_log::cancelled(&state, &cancelled);
         if let (Some(meters), Phase::Ended(ending)) = (&self.world.meters, &state.phase) {
             meters.of(&state.header, program).ended(ending);

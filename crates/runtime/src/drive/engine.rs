@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::begin::Begin;
 pub use super::builder::EngineBuilder;
 use super::clock;
-use super::decision_queue::DecidedElsewhere;
+use super::decision_queue::{DecidedElsewhere, QueuedResume};
 use super::document_change::Adoption;
 use super::fault::Fault;
 use super::fold;
@@ -18,7 +18,7 @@ use super::lease_guard::{Leased, LeasedRun};
 use super::line;
 use super::missing_requirement::Missing;
 use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
-use super::outside_events::{awaited, mark};
+use super::outside_events::{awaited, mark, unmark};
 use super::question_owner;
 use super::run::{Driver, HeldRun};
 pub use super::run_result::{AnswerError, Finished};
@@ -147,7 +147,7 @@ impl Engine {
         let LeasedRun { leased: Leased { run_id, lease, guard }, events, state } = run;
         let run_id = run_id.as_str();
         let known = RunToResume { events, state };
-        let JudgedResumption { resume, queued_decision, resumption } =
+        let JudgedResumption { resume, queued: TakenFromQueue { decision: queued_decision, marked }, resumption } =
             match Box::pin(self.judged(program, run_id, known, resume)).await {
                 Ok(judged) => judged,
                 Err(fault) => {
@@ -187,6 +187,7 @@ impl Engine {
             Err(Fault::Refused(why)) => {
                 // Else the next driver would take the same one.
                 if let Some(id) = queued_decision {
+                    unmark(&*self.world.journal, run_id, marked).await.map_err(Fault::Store)?;
                     self.refuse_queued(run_id, &id, why.to_string(), due_at_ms).await?;
                 }
                 Err(Fault::Refused(why))
@@ -204,12 +205,12 @@ impl Engine {
         resume: Resume,
     ) -> Result<JudgedResumption, Fault> {
         let held = self.held(program, run_id, run, &resume).await?;
-        let (resume, queued_decision) = self.with_queued(program, run_id, &held.state, resume).await?;
+        let (resume, queued) = self.with_queued(program, run_id, &held.state, resume).await?;
         let resumption = self.take_up(program, held, &resume).await?;
-        Ok(JudgedResumption { resume, queued_decision, resumption })
+        Ok(JudgedResumption { resume, queued, resumption })
     }
 
-    /// What a run is resumed with, and the id of the queued decision that this is: a plain resumption takes the first that
+    /// What a run is resumed with, and the queued decision that this is: a plain resumption takes the first that
     /// is stored, and no decision passes one about the same step that was stored before it.
     async fn with_queued(
         &self,
@@ -217,29 +218,28 @@ impl Engine {
         run_id: &str,
         state: &State,
         resume: Resume,
-    ) -> Result<(Resume, Option<String>), Fault> {
+    ) -> Result<(Resume, TakenFromQueue), Fault> {
         let is_plain = resume.is_plain();
         if !is_plain && resume.decided.is_none() {
-            return Ok((resume, None));
+            return Ok((resume, TakenFromQueue::default()));
         }
         // Each is held against the run, and many may be queued.
         let most = if is_plain { 1 } else { usize::MAX };
         let queued = self.queued_resumes(program, run_id, state, most).await?;
         if is_plain {
-            let Some((id, queued)) = queued.into_iter().next() else { return Ok((resume, None)) };
-            if let Some(decided) = &queued.decided {
-                // Only what is taken now is marked: the others stay in the queue, and may yet be for another run.
-                mark(&*self.world.journal, run_id, decided).await.map_err(Fault::Store)?;
-            }
-            return Ok((queued, Some(id)));
+            let Some(queued) = queued.into_iter().next() else { return Ok((resume, TakenFromQueue::default())) };
+            // Only what is taken now is marked: the others stay in the queue, and may yet be for another run.
+            let marked = mark(&*self.world.journal, run_id, &queued.passed).await.map_err(Fault::Store)?;
+            let taken = TakenFromQueue { decision: Some(queued.id.clone()), marked };
+            return Ok((queued.resume(), taken));
         }
         let is_same = |other: &Decided| {
             resume.decided.as_ref().is_some_and(|own| own.at.is_none() || other.at.is_none() || own.at == other.at)
         };
-        if queued.iter().filter_map(|(_, queued)| queued.decided.as_ref()).any(is_same) {
+        if queued.iter().map(|QueuedResume { passed, .. }| &passed.decided).any(is_same) {
             return Err(Fault::refused("another decision about this step is about to be taken".to_owned()));
         }
-        Ok((resume, None))
+        Ok((resume, TakenFromQueue::default()))
     }
 
     /// The state of a run under the document that it is resumed with.
@@ -591,9 +591,17 @@ pub(super) struct HeldState {
 /// How a run is resumed.
 struct JudgedResumption {
     resume: Resume,
-    /// The id of the queued decision that it is resumed with.
-    queued_decision: Option<String>,
+    queued: TakenFromQueue,
     resumption: Resumption,
+}
+
+/// The queued decision that a run is resumed with.
+#[derive(Debug, Default)]
+struct TakenFromQueue {
+    /// Its id in the queue; none if it came by itself.
+    decision: Option<String>,
+    /// The id of the event that decides, if it is marked for this run.
+    marked: Option<String>,
 }
 
 pub(super) enum Resumption {

@@ -1,19 +1,14 @@
-//! Events that no run took yet: a run that begins to wait looks at them, and one that did not use its events passes them on.
+//! Events that no run took yet: a run that begins to wait looks at them.
 
 use std::collections::BTreeSet;
 
 use super::clock;
 use super::fault::Fault;
-use super::outside_events::{QueuedEvent, awaited, give, has_taken, has_taken_any, queue, unmark};
-use super::passed_on::PassedOn;
+use super::outside_events::{QueuedEvent, awaited, has_taken, queue, unmark};
 use super::run::Driver;
 use crate::journal::outside_event::KEPT_PAGE_EVENTS;
-use crate::journal::{
-    AwaitedEvent, EventWaiter, Journal, KeptEvent, KeptQuery, OutsideEvent, Queueing, SettledDecision, StoreError,
-};
+use crate::journal::{AwaitedEvent, KeptEvent, KeptQuery, Queueing, SettledDecision};
 use loopctl_engine::effect::{Effect, Effects};
-use loopctl_engine::state::Phase;
-use loopctl_lang::policy::json_text;
 
 impl Driver<'_> {
     /// Takes the events that came before steps began to wait for them. None: there was none.
@@ -80,63 +75,4 @@ impl Driver<'_> {
         journal.settle_decision(run_id, &queued.id(), SettledDecision::Read).await.map_err(Fault::Cut)?;
         Ok(false)
     }
-
-    /// Passes on the events that are in the queue of a run which has ended.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub(super) async fn pass_on_unused(&self, has_waited: bool) -> Result<(), StoreError> {
-        let has_ended = matches!(self.state.phase, Phase::Ended(_));
-        if !has_ended || !(has_waited || !self.looked_for.is_empty() || has_taken_any(&self.state)) {
-            return Ok(());
-        }
-        pass_on_queued(&*self.world.journal, &self.lease.run_id).await
-    }
-}
-
-/// Passes on the events in the queue of a run that has ended.
-///
-/// # Errors
-/// When the store fails.
-pub(super) async fn pass_on_queued(journal: &dyn Journal, run_id: &str) -> Result<(), StoreError> {
-    let queued = journal.queued_decisions(run_id).await?;
-    let name = |decision: &str| json_text::read::<PassedOn>(decision).ok()?.event;
-    pass_on(journal, run_id, queued.iter().filter_map(|queued| name(&queued.decision)).collect()).await
-}
-
-/// Gives kept events of these names, of the organisation of a run that did not use them, to runs that wait for them already: each
-/// event to one run, as one that begins to wait gets it. Without it, they would wait until somebody resumes them.
-///
-/// # Errors
-/// When the store fails.
-pub(super) async fn pass_on(journal: &dyn Journal, run_id: &str, names: BTreeSet<String>) -> Result<(), StoreError> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    let mut query = KeptQuery { names: names.into_iter().collect(), now_ms: clock::wall_ms(), after: 0 };
-    loop {
-        let page = journal.kept_events(run_id, query.clone()).await?;
-        let is_last = page.len() < KEPT_PAGE_EVENTS;
-        for KeptEvent { number, event } in page {
-            query.after = number;
-            pass_on_one(journal, run_id, &event).await?;
-        }
-        if is_last {
-            return Ok(());
-        }
-    }
-}
-
-/// Gives a kept event to the first run that waits for it.
-async fn pass_on_one(journal: &dyn Journal, run_id: &str, event: &OutsideEvent) -> Result<(), StoreError> {
-    let data = event.value();
-    for EventWaiter { run_id: waiter, awaits } in journal.event_waiters(event.org.as_deref(), &event.event).await? {
-        let step = awaits.iter().find(|step| step.fits(&event.event, &data, event.at_ms));
-        if let Some(step) = step.filter(|_| waiter != run_id)
-            && give(journal, &waiter, step, event).await?
-        {
-            break;
-        }
-    }
-    Ok(())
 }

@@ -78,6 +78,7 @@ mod texts;
 mod tls;
 pub mod tool;
 mod unfinished_run;
+mod unused_events;
 pub mod verified_fold;
 mod webhook_secrets;
 mod world;

@@ -131,7 +131,7 @@ pub(super) async fn queue(
 ) -> Result<Queueing, StoreError> {
     let QueuedEvent { step, event } = queued;
     let decided = decided(&step.at, step.hash.as_deref(), event);
-    let passed = PassedOn { decided, answer_token: None, event: Some(event.event.clone()) };
+    let passed = PassedOn { decided, answer_token: None, event: Some(event.event.clone()), marked: false };
     let Ok(decision) = serde_json::to_string(&passed) else { return Ok(Queueing::Occupied) };
     let queued = QueuedDecision { id: queued.id(), subject: subject.to_owned(), decision, refused: None };
     journal.queue_event(run_id, queued).await
@@ -140,28 +140,34 @@ pub(super) async fn queue(
 /// A queued decision as it fits a run now. An event is about the step that it was given to, or, when that has ended, about the
 /// first one that waits for it; none while no step does.
 pub(super) fn as_it_fits(state: &State, passed: PassedOn) -> Option<PassedOn> {
-    let PassedOn { decided, answer_token, event } = passed;
-    let (Some(name), Decision::Answer(data)) = (&event, &decided.decision) else {
-        return Some(PassedOn { decided, answer_token, event });
+    let PassedOn { decided, event, .. } = &passed;
+    let (Some(name), Decision::Answer(data)) = (event, &decided.decision) else {
+        return Some(passed);
     };
     let awaits = awaited(state);
     let is_own = |step: &AwaitedEvent| Some(&step.at) == decided.at.as_ref() && step.hash == decided.hash;
     // One that the run has taken is refused with that reason.
     if is_taken_by(state, decided.by.as_deref()) || awaits.iter().any(is_own) {
-        return Some(PassedOn { decided, answer_token, event });
+        return Some(passed);
     }
     let data: Value = json_text::read(data).unwrap_or_else(|_| Value::from(data.as_str()));
     let at_ms = decided.came_at_ms.unwrap_or_default();
     let step = awaits.into_iter().find(|step| step.fits(name, &data, at_ms))?;
-    let decided = Decided { at: Some(step.at), hash: step.hash, ..decided };
-    Some(PassedOn { decided, answer_token, event })
+    let decided = Decided { at: Some(step.at), hash: step.hash, ..passed.decided };
+    Some(PassedOn { decided, ..passed })
 }
 
-/// Marks the event that decides as taken, before it is: it is durable in the queue of the run. Returns its id if no run had it.
-pub(super) async fn mark(journal: &dyn Journal, run_id: &str, decided: &Decided) -> Result<Option<String>, StoreError> {
-    let Some(id) = decided.by.as_deref().and_then(|by| by.strip_prefix(DECIDER)) else { return Ok(None) };
-    let is_first = journal.mark_event(run_id, id, true).await?;
-    Ok(is_first.then(|| id.to_owned()))
+/// The id of the event that decides.
+pub(super) fn event_id(decided: &Decided) -> Option<&str> {
+    decided.by.as_deref()?.strip_prefix(DECIDER)
+}
+
+/// Marks the event that decides as taken, before it is: it is durable in the queue of the run. Returns its id if no other run had it.
+pub(super) async fn mark(journal: &dyn Journal, run_id: &str, passed: &PassedOn) -> Result<Option<String>, StoreError> {
+    let Some(id) = event_id(&passed.decided) else { return Ok(None) };
+    // A driver that died may have marked it for this run.
+    let is_own = journal.mark_event(run_id, id, true).await? || passed.marked;
+    Ok(is_own.then(|| id.to_owned()))
 }
 
 /// The run did not take the event that only it had: it is kept as if it had come to none.
@@ -188,11 +194,6 @@ fn of_question(question: StepQuestion) -> Option<AwaitedEvent> {
 /// Whether a run has taken an event.
 pub(super) fn has_taken(state: &State, id: &str) -> bool {
     is_taken_by(state, Some(&decider(id)))
-}
-
-/// Whether a run has taken events.
-pub(super) fn has_taken_any(state: &State) -> bool {
-    state.decisions.iter().any(|record| record.by.as_deref().is_some_and(|by| by.starts_with(DECIDER)))
 }
 
 fn is_taken_by(state: &State, by: Option<&str>) -> bool {

@@ -15,4 +15,8 @@ pub(super) struct PassedOn {
     /// The name of the event from outside that decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
+    /// Whether the event was marked as taken for this run, and for no other one before. The store writes it (`Journal::mark_event`), as
+    /// the last member.
+    #[serde(default, skip_serializing)]
+    pub marked: bool,
 }

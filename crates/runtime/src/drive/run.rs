@@ -19,7 +19,6 @@ use super::fold::written;
 use super::lease_guard::RunLease;
 use super::model::{ModelClient, Wire};
 use super::model_waits::DrivenHere;
-use super::outside_events;
 use super::posts_under_way::PostsUnderWay;
 use super::question_owner;
 use super::run_meter::{OwnSpend, RunMeter};
@@ -28,6 +27,7 @@ use super::status::{progress, status_record};
 use super::stop::Stop;
 use super::subrun;
 use super::subrun_budget::SubrunBudgetGuard;
+use super::unused_events::pass_on_unused;
 use super::world::{Engine, Watch, World};
 use crate::drive::notices::report;
 use crate::journal::{Append, Ticket, failpoint};
@@ -268,10 +268,10 @@ impl<'a> Driver<'a> {
 
     /// Drives the run until it ends, waits for a human, or is stopped.
     pub async fn drive(mut self: Box<Self>, effects: Effects) -> Result<Finished, Fault> {
-        let has_waited = !outside_events::awaited(&self.state).is_empty();
         let driven = self.performed(effects).await;
-        // The run has ended whatever becomes of them: a run that waits for one looks for it when it is resumed, too.
-        let _ = Box::pin(self.pass_on_unused(has_waited)).await;
+        if matches!(self.state.phase, Phase::Ended(_)) {
+            Box::pin(pass_on_unused(&*self.world.journal, &self.state)).await;
+        }
         let Self { state, lease, .. } = *self;
         let released = lease.guard.give_back().await;
         driven?;

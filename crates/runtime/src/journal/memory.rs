@@ -482,7 +482,13 @@ impl Journal for MemoryJournal {
     }
 
     fn mark_event(&self, run_id: &str, id: &str, is_taken: bool) -> Ticket<bool> {
-        Ticket::ready(self.run(run_id).map(|run| self.note_taken(run.org.as_deref(), id, is_taken)))
+        Ticket::ready(self.run(run_id).map(|run| {
+            let is_new = self.note_taken(run.org.as_deref(), id, is_taken);
+            if is_new {
+                run.note_marked(id, is_taken);
+            }
+            is_new
+        }))
     }
 
     fn event_waiters(&self, org: Option<&str>, event: &str) -> Ticket<Vec<EventWaiter>> {

@@ -133,6 +133,10 @@ pub fn queued_id(event_id: &str, at: &str) -> String {
     format!("{QUEUED}{event_id} {at}")
 }
 
+/// The end of a queued decision whose run took the event, or is about to, before any other run did. It takes the place of the last
+/// bracket of the JSON.
+pub(super) const MARKED: &str = ",\"marked\":true}";
+
 /// The id of the event that a queued decision gives; none for a decision of a human.
 pub(super) fn event_of(queued_id: &str) -> Option<&str> {
     Some(queued_id.strip_prefix(QUEUED)?.rsplit_once(' ')?.0)

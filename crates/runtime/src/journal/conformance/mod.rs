@@ -100,6 +100,10 @@ pub const CASES: &[(&str, Case)] = &[
         "an_event_that_is_queued_for_a_run_is_kept_for_no_other_one",
         outside_events::an_event_that_is_queued_for_a_run_is_kept_for_no_other_one,
     ),
+    (
+        "what_is_queued_of_an_event_says_whether_it_was_marked_for_its_run",
+        outside_events::what_is_queued_of_an_event_says_whether_it_was_marked_for_its_run,
+    ),
     ("the_last_posted_pause_only_grows", answer_tokens::the_last_posted_pause_only_grows),
     ("a_list_holds_what_it_is_asked_for", lists::a_list_holds_what_it_is_asked_for),
     (

@@ -174,3 +174,34 @@ pub(super) fn an_event_that_is_queued_for_a_run_is_kept_for_no_other_one(journal
 fn event_of(run_id: &str) -> Append {
     event(run_id, 1, 1)
 }
+
+pub(super) fn what_is_queued_of_an_event_says_whether_it_was_marked_for_its_run(journal: &dyn Journal) {
+    begin(journal, "one");
+    begin(journal, "other");
+    assert_eq!(put(journal, of(None, "a b", "paid")), EventPut::New);
+    let queued = |id: &str, at: &str| QueuedDecision {
+        id: queued_id(id, at),
+        subject: format!("{at} {id}"),
+        decision: "{\"event\":\"paid\"}".to_owned(),
+        refused: None,
+    };
+    for (run, id) in [("one", "a b"), ("one", "a"), ("other", "a b")] {
+        assert_eq!(wait(journal.queue_event(run, queued(id, "0"))).unwrap(), Queueing::Queued);
+    }
+    let of_run = |run: &str| {
+        let queued = wait(journal.queued_decisions(run)).unwrap();
+        queued.into_iter().map(|queued| (queued.id, queued.decision.contains("\"marked\":true"))).collect::<Vec<_>>()
+    };
+    let (long, short) = (queued_id("a b", "0"), queued_id("a", "0"));
+    assert!(wait(journal.mark_event("one", "a b", true)).unwrap());
+    assert!(!wait(journal.mark_event("other", "a b", true)).unwrap());
+    // The same event may be sent again.
+    assert_eq!(wait(journal.queue_event("one", queued("a b", "0"))).unwrap(), Queueing::Queued);
+    assert_eq!(of_run("one"), [(short.clone(), false), (long.clone(), true)]);
+    assert_eq!(of_run("other"), [(long.clone(), false)]);
+    let is_json = |queued: &QueuedDecision| serde_json::from_str::<serde_json::Value>(&queued.decision).is_ok();
+    assert!(wait(journal.queued_decisions("one")).unwrap().iter().all(is_json));
+    assert!(wait(journal.mark_event("one", "a b", false)).unwrap());
+    assert_eq!(of_run("one"), [(short, false), (long, false)]);
+    assert!(wait(journal.queued_decisions("one")).unwrap().iter().all(is_json));
+}

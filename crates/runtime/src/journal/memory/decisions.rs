@@ -1,6 +1,7 @@
 //! The decisions that wait for the driver of a run, in memory.
 
 use super::{RunData, StoredRun};
+use crate::journal::outside_event::{MARKED, event_of};
 use crate::journal::{QueuedDecision, Queueing, SettledDecision};
 use loopctl_engine::outcome::Status;
 
@@ -15,8 +16,19 @@ impl StoredRun {
         if of_subject.is_some_and(|there| there.refused.is_none() && there.id != decision.id) {
             return Queueing::Occupied;
         }
-        data.decisions.insert(decision.subject.clone(), decision);
+        if of_subject.is_none_or(|there| there.refused.is_some()) {
+            data.decisions.insert(decision.subject.clone(), decision);
+        }
         Queueing::Queued
+    }
+
+    /// An event that is queued for the run was marked for it, or is not any more.
+    pub(super) fn note_marked(&self, event_id: &str, is_marked: bool) {
+        for queued in self.data().decisions.values_mut().filter(|queued| event_of(&queued.id) == Some(event_id)) {
+            let plain = queued.decision.strip_suffix(MARKED).or_else(|| queued.decision.strip_suffix('}'));
+            let Some(plain) = plain else { continue };
+            queued.decision = format!("{plain}{}", if is_marked { MARKED } else { "}" });
+        }
     }
 
     pub(super) fn settle_decision(&self, id: &str, settled: SettledDecision) {

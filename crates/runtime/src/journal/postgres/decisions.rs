@@ -12,7 +12,8 @@ const QUEUE: &str = "
 WITH run AS MATERIALIZED (SELECT id, driver, status FROM @.runs WHERE run_id = $1 FOR UPDATE), queued AS (
   INSERT INTO @.decisions AS d (run, subject, id, decision)
   SELECT id, $2, $3, $4 FROM run WHERE driver IS NOT NULL OR $5
-  ON CONFLICT (run, subject) DO UPDATE SET id = excluded.id, decision = excluded.decision, refused = NULL
+  ON CONFLICT (run, subject) DO UPDATE SET id = excluded.id, refused = NULL,
+    decision = CASE WHEN d.id = excluded.id AND d.refused IS NULL THEN d.decision ELSE excluded.decision END
   WHERE d.refused IS NOT NULL OR d.id = excluded.id RETURNING run
 ), due AS (
   UPDATE @.runs r SET due_at_ms = 0 FROM queued WHERE r.id = queued.run AND r.status = 'paused'

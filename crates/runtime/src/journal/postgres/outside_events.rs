@@ -4,7 +4,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::{Parameter, text_of};
 use super::database::Database;
-use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MOST_EVENTS, mark_of};
+use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MARKED, MOST_EVENTS, mark_of};
 use crate::journal::{EventPut, EventWaiter, KeptEvent, KeptQuery, OutsideEvent, StoreError};
 
 const FORGET: &str = "DELETE FROM @.outside_events WHERE keep_until_ms <= $1";
@@ -20,10 +20,19 @@ WITH new AS (
 SELECT EXISTS (SELECT 1 FROM new)";
 /// A statement of its own: the one before does not see what another one wrote at the same moment.
 const KNOWN: &str = "SELECT event, data, keep_until_ms FROM @.outside_events WHERE org = $1 AND id = $2";
-/// `$3` is whether a run took it.
+/// `$3` is whether a run took it, `$4` the end of what is queued for that run then.
 const MARK: &str = "
-UPDATE @.outside_events SET taken = $3 WHERE id = $2 AND taken <> $3
-  AND org = (SELECT coalesce(org, '') FROM @.runs WHERE run_id = $1) RETURNING id";
+WITH marked AS (
+  UPDATE @.outside_events SET taken = $3 WHERE id = $2 AND taken <> $3
+    AND org = (SELECT coalesce(org, '') FROM @.runs WHERE run_id = $1) RETURNING id
+), noted AS (
+  UPDATE @.decisions SET decision = CASE WHEN $3 THEN substring(decision FROM 1 FOR length(decision) - 1) || $4
+    ELSE substring(decision FROM 1 FOR length(decision) - length($4)) || convert_to('}', 'UTF8') END
+  WHERE EXISTS (SELECT 1 FROM marked) AND run = (SELECT id FROM @.runs WHERE run_id = $1)
+    AND regexp_replace(id, ' [^ ]*$', '') = 'event ' || $2
+    AND (substring(decision FROM length(decision) - length($4) + 1) = $4) <> $3
+)
+SELECT id FROM marked";
 /// `$1` is the organisation, or the empty text for none; `$2` a part of the column.
 const WAITERS: &str = "
 SELECT run_id, awaits FROM @.runs WHERE awaits IS NOT NULL AND coalesce(org, '') = $1 AND called_by IS NULL
@@ -71,7 +80,9 @@ impl Database {
     }
 
     pub(super) async fn mark_event(&self, run_id: String, id: String, is_taken: bool) -> Result<bool, StoreError> {
-        let parameters: [Parameter<'_>; 3] = [(&run_id, Type::TEXT), (&id, Type::TEXT), (&is_taken, Type::BOOL)];
+        let marked = MARKED.as_bytes();
+        let parameters: [Parameter<'_>; 4] =
+            [(&run_id, Type::TEXT), (&id, Type::TEXT), (&is_taken, Type::BOOL), (&marked, Type::BYTEA)];
         self.persist(|| async { self.quick.query(MARK, &parameters).await.map(|rows| !rows.is_empty()) }).await
     }
 

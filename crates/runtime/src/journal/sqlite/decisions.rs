@@ -49,7 +49,8 @@ impl WriteRequest for QueueDecision {
         let queued = connection
             .prepare_cached(
                 "INSERT INTO decisions (run_id, subject, id, decision) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (run_id, subject) DO UPDATE SET id = ?3, decision = ?4, refused = NULL
+                 ON CONFLICT (run_id, subject) DO UPDATE SET id = ?3, refused = NULL,
+                   decision = CASE WHEN id = ?3 AND refused IS NULL THEN decision ELSE ?4 END
                  WHERE refused IS NOT NULL OR id = ?3",
             )?
             .execute([&self.run_id, subject, id, decision])?;

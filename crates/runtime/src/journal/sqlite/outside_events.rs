@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::database_errors::RequestError;
 use super::write_request::{Transaction, WriteRequest};
-use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MOST_EVENTS, mark_of};
+use crate::journal::outside_event::{KEPT_PAGE_EVENTS, MARKED, MOST_EVENTS, mark_of};
 use crate::journal::{EventPut, EventWaiter, KeptEvent, KeptQuery, OutsideEvent};
 
 /// Keeps an event.
@@ -65,7 +65,17 @@ impl WriteRequest for MarkEvent {
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<bool, RequestError> {
         let sql = "UPDATE outside_events SET taken = ?3 WHERE id = ?2 AND taken <> ?3
             AND org = (SELECT coalesce(org, '') FROM runs WHERE run_id = ?1)";
-        Ok(transaction.connection.prepare_cached(sql)?.execute(params![self.run_id, self.id, self.is_taken])? > 0)
+        let connection = transaction.connection;
+        let is_new = connection.prepare_cached(sql)?.execute(params![self.run_id, self.id, self.is_taken])? > 0;
+        if is_new {
+            let sql =
+                "UPDATE decisions SET decision = CASE WHEN ?3 THEN substr(decision, 1, length(decision) - 1) || ?4
+                ELSE substr(decision, 1, length(decision) - length(?4)) || '}' END
+              WHERE run_id = ?1 AND rtrim(id, replace(id, ' ', '')) = 'event ' || ?2 || ' '
+                AND (substr(decision, -length(?4)) = ?4) <> ?3";
+            connection.prepare_cached(sql)?.execute(params![self.run_id, self.id, self.is_taken, MARKED])?;
+        }
+        Ok(is_new)
     }
 }
 
