@@ -20,6 +20,7 @@ use crate::drive::fold;
 use crate::drive::secret::Vault;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::outcome::Status;
+use crate::journal::set_aside::set_aside_by;
 use crate::language::{Project, Recording, SecretSource};
 use crate::policy::json_text;
 use crate::policy::model_header;
@@ -65,8 +66,10 @@ impl RecordCommand {
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, place) = self.store.open()?;
         let RecordedRun { id: run, program, state, engine } = RecordedRun::named(&self.run, &journal, &place).await?;
-        let status = state.status();
-        if matches!(status, Status::Running | Status::Quarantined) {
+        let mut status = state.status();
+        if status == Status::Running {
+            let set_aside = set_aside_by(&*journal, engine.find(&run).await?.as_ref()).await?;
+            status = if set_aside.is_some() { Status::Quarantined } else { status };
             return Err(CommandError::usage_help(
                 format!("{run} can't be recorded: it is {}", status.word()),
                 "a run is recorded when it has ended or waits for a human",

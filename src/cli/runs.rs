@@ -12,7 +12,7 @@ use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
 use crate::drive::clock;
 use crate::engine::outcome::Termination;
-use crate::journal::{ListedStatus, RunFilter, RunSummary};
+use crate::journal::{ListedStatus, RunFilter, RunSummary, set_aside};
 use crate::trace::escape;
 use crate::trace::units::rfc3339;
 use table::ShownRuns;
@@ -126,7 +126,8 @@ impl RunsCommand {
         }
         // Without runs there may be no store, and listing must not create one.
         let runs = if place.exists() {
-            place.open()?.list(self.filter()).await?
+            let journal = place.open()?;
+            set_aside::all_shown(&*journal, journal.list(self.filter()).await?).await?
         } else if self.store.store.is_some() {
             return Err(CommandError::usage(format!("there is no store {}", place.shown())));
         } else {

@@ -24,7 +24,7 @@ use crate::engine::event::{Event, EventKind, Reasoning};
 use crate::engine::flow::item_log::ItemLog;
 use crate::engine::flow::view::{ItemWindow, StepLog};
 use crate::engine::model_requests::{asked, each_asked};
-use crate::engine::outcome::Status;
+use crate::journal::set_aside::set_aside_by;
 use crate::program::Program;
 use crate::trace::html::{ShownItems, html, steps_at};
 use crate::trace::iteration::{self, IterationView};
@@ -111,7 +111,7 @@ impl TraceCommand {
         }
         next.is_imported = summary.as_ref().is_some_and(|summary| summary.is_imported() || summary.is_unfinished());
         next.is_copy = !next.is_imported && summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
-        let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
+        let is_quarantined = set_aside_by(&*journal, summary.as_ref()).await?.is_some();
         let driven = summary.as_ref().is_some_and(|summary| summary.driven);
         let result = result(Shown { trace: true, driven, is_quarantined, ..shown(&program) }, &state, &redact);
         let summary = summary.filter(|_| result.finished_at.is_none());

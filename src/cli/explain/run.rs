@@ -17,6 +17,7 @@ use crate::engine::event::Event;
 use crate::engine::outcome::{Limit, Status, Termination};
 use crate::engine::reply::refusal::RefusalCause;
 use crate::engine::state::State;
+use crate::journal::set_aside::set_aside_by;
 use crate::journal::{LineRule, PlaceInLine};
 use crate::language::react::{OnLimit, ReactProperties, StuckAction};
 use crate::program::Program;
@@ -83,7 +84,8 @@ pub(super) async fn perform(
     commands.raising = raising_flags(&program, &state);
     commands.is_imported = summary.as_ref().is_some_and(|summary| summary.is_imported() || summary.is_unfinished());
     commands.is_copy = !commands.is_imported && summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
-    let is_quarantined = summary.as_ref().is_some_and(|summary| summary.status == Status::Quarantined);
+    let set_aside = set_aside_by(&**engine.journal(), summary.as_ref()).await?;
+    let is_quarantined = set_aside.is_some();
     let result = result(Shown { trace: true, is_quarantined, ..shown(&program) }, &state, &redact);
     let line = match result.status {
         Status::Running => engine.line(run).await.map_err(CommandError::from)?,
@@ -106,8 +108,8 @@ pub(super) async fn perform(
             |wait| redact.text(&model_wait::sentence(&wait, run, clock::wall_ms())).into_owned(),
         ),
         cancelled_by: result.cancelled_by.clone(),
-        evidence: if is_quarantined {
-            way_on(run)
+        evidence: if let Some(set_aside) = &set_aside {
+            way_on(set_aside)
         } else if !line.has_place() {
             ahead(&line)
         } else {

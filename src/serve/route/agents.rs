@@ -9,7 +9,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::journal::{RunFilter, RunSummary};
+use crate::journal::{RunFilter, RunSummary, set_aside};
 use crate::serve::app::App;
 use crate::serve::authorizer::{Caller, OrgReach};
 use crate::serve::problem::ProblemDetails;
@@ -68,6 +68,7 @@ pub async fn agents(
     let mut runs = app.runs.journal.list(filter).await?;
     let more = runs.len() > limit;
     runs.truncate(limit);
+    let runs = set_aside::all_shown(&*app.runs.journal, runs).await?;
     let sees_all = caller.reach == OrgReach::All;
     let row = |run: RunSummary| AgentRow { org: run.org.clone().filter(|_| sees_all), ..AgentRow::from(run) };
     let agents: Vec<AgentRow> = runs.into_iter().map(row).collect();

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::engine::outcome::Status;
+use crate::journal::set_aside;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
@@ -47,7 +48,7 @@ pub(super) async fn read(
     uri: &Uri,
 ) -> Result<(Arc<FoldedRun>, AgentStatus), ProblemDetails> {
     let StatusQuery { include_trace } = query(uri)?;
-    let summary = app.runs.find(caller, run_id).await?;
+    let summary = set_aside::shown(&*app.runs.journal, app.runs.find(caller, run_id).await?).await?;
     let run = app.runs.folded_of(&summary).await?;
     let mut status = AgentStatus::new(&run, &RunRow::from(&summary), include_trace);
     status.result.waiting.extend(questions_below(&app.runs, &run).await?);

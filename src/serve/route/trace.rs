@@ -13,7 +13,7 @@ use crate::engine::event::Event;
 use crate::engine::flow::view::StepLog;
 use crate::engine::model_requests::asked;
 use crate::engine::outcome::Status;
-use crate::journal::RunSummary;
+use crate::journal::{RunSummary, set_aside};
 use crate::program::Program;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -33,7 +33,7 @@ pub async fn trace(
     uri: Uri,
 ) -> Result<Response, ProblemDetails> {
     let steps: StepsQuery = query(&uri)?;
-    let summary = app.runs.find(&caller, &run_id).await?;
+    let summary = set_aside::shown(&*app.runs.journal, app.runs.find(&caller, &run_id).await?).await?;
     if steps.at.is_some() {
         return at(&app, &summary, &steps).await;
     }

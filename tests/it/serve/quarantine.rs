@@ -323,3 +323,41 @@ fn quarantined_runs_are_released_together_over_http() {
     assert_eq!(server.settled("r")["status"], "completed", "the server takes it up");
     assert_eq!(server.post("/agents/release", &json!({})).json(), json!({ "released": [] }));
 }
+
+#[test]
+fn a_run_below_one_that_is_set_aside_is_shown_so_too() {
+    let place = place(json!({}), &[complete(json!("ok"))]);
+    let boom = json!({ "action_name": "boom", "kind": "command", "description": "b", "program": "sh",
+        "args": ["-c", "kill -9 $PPID"], "idempotent": true });
+    place.json("actions/boom.json", &json!([boom]));
+    let step =
+        |kind: &str, more: Value| crate::common::with(json!({ "type": kind, "id": "s", "properties": {} }), more);
+    let flow =
+        |name: &str, step: Value| json!({ "name": name, "description": "d", "definition": { "actions": [step] } });
+    place.json("workflows/inner.json", &flow("inner", step("boom", json!({}))));
+    place.json("workflows/outer.json", &flow("outer", step("workflow", json!({ "name": "inner" }))));
+    let mut project: Value =
+        serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
+    project["allow"]["commands"] = json!(["sh"]);
+    place.json("loopctl.json", &project);
+    let killed = place.command(&["run", "workflows/outer.json", "--run-id", "bad"]).output().unwrap();
+    assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
+    let (server, _) = until_it_lives(&place);
+    let status = server.get("/agents/bad.s/status").json();
+    assert_eq!((&status["status"], &status["result"]["status"]), (&json!("quarantined"), &json!("quarantined")));
+    let trace = server.get("/agents/bad.s/trace").json();
+    assert_eq!(trace["status"], "quarantined", "{trace:#}");
+    let listed = server.get("/agents?called=true").json();
+    let below = listed["agents"].as_array().unwrap().iter().find(|row| row["agent_run_id"] == "bad.s").cloned();
+    assert_eq!(below.map(|row| row["status"].clone()), Some(json!("quarantined")), "{listed:#}");
+    drop(server);
+    let explained = place.call(&["explain", "bad.s"]);
+    assert!(explained.stdout.contains("loopctl resume bad`"), "{explained:#?}");
+    let traced = place.call(&["trace", "bad.s"]);
+    assert!(traced.stdout.contains("quarantined"), "{traced:#?}");
+    let runs = place.call(&["runs", "--called", "--output", "json"]).json();
+    let below = runs.as_array().unwrap().iter().find(|row| row["run_id"] == "bad.s").cloned();
+    assert_eq!(below.map(|row| row["status"].clone()), Some(json!("quarantined")), "{runs:#}");
+    let recorded = place.call(&["record", "bad.s"]);
+    assert!(recorded.code == 2 && recorded.stderr.contains("it is quarantined"), "{recorded:#?}");
+}

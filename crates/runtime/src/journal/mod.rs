@@ -30,6 +30,7 @@ mod row_text;
 mod run_counts;
 mod run_filter;
 pub mod schedules;
+pub mod set_aside;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod store_name;
