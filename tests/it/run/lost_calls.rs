@@ -264,7 +264,7 @@ fn the_model_that_calls_a_workflow_or_a_loop_reads_that_a_call_of_it_may_have_ha
         "workflows/each.json",
         &json!({ "name": "each", "description": "Pays.",
         "input": { "type": "object", "properties": { "l": { "type": "array" } }, "required": ["l"] },
-        "definition": { "actions": [one, { "type": "loop", "id": "all", "properties": list }] } }),
+        "definition": { "actions": [one, { "type": "loop", "id": "all", "properties": list.clone() }] } }),
     );
     let properties = json!({ "mode": "react", "objective": "Pay.", "max_iterations": 1,
         "tools": [{ "type": "action", "name": "pay" }] });
@@ -294,6 +294,21 @@ fn the_model_that_calls_a_workflow_or_a_loop_reads_that_a_call_of_it_may_have_ha
         let read = observed(&trace[at]);
         assert!(read.contains("ended: ") && read.contains(MAY), "{name}: {read}");
     }
+    // One that completes although its items failed.
+    let goes_on = with(list, json!({ "failure_strategy": "continue_on_error" }));
+    place.json(
+        "workflows/each.json",
+        &json!({ "name": "each", "description": "Pays.",
+        "input": { "type": "object", "properties": { "l": { "type": "array" } }, "required": ["l"] },
+        "definition": { "actions": [{ "type": "loop", "id": "all", "properties": goes_on }], "output": "@input.l" } }),
+    );
+    let replies = [think("each", json!({ "l": [1] })), think("each", json!({ "l": [] })), complete(json!("done"))];
+    place.json("replies.json", &json!({ "replies": replies }));
+    let trace = place.call(&["run", "loop.json", "--output", "json", "--run-id", "completes"]).json()["trace"].clone();
+    let observation = &trace[0]["observation"];
+    assert_eq!(observation["answer"], json!([1]), "{observation}");
+    assert!(observation["uncertain"].as_str().is_some_and(|said| said.contains("may have happened")), "{observation}");
+    assert_eq!(trace[1]["observation"], json!([]), "nothing of it is uncertain");
     // As a step, the sentence is there once.
     place.json(
         "flow.json",

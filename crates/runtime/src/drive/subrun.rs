@@ -42,6 +42,9 @@ use loopctl_lang::program::{Program, Tool};
 /// The wait before the next look at a sub-run that another driver still has.
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// What the model that calls a workflow reads of one that completed although a call of it failed and may have happened.
+const A_CALL_MAY_HAVE_HAPPENED: &str = "a call of it failed and may have happened; find out before it is made again";
+
 /// The outcome of a call.
 pub(super) enum PerformedCall {
     /// It returned, or waits for a human.
@@ -303,6 +306,10 @@ fn result(ended: EndedSubrun<'_>, is_step: bool) -> ToolResult {
             Program::Loop(_) if is_step => react_output(answer, is_forced),
             // Else the model that called the loop would take it for any other answer.
             Program::Loop(_) if is_forced => json!({ "answer": answer.answer, "forced": true }),
+            // Its items failed, and it has completed all the same: else the model would have them made once more.
+            Program::Flow(_) if !is_step && has_call_that_may_have_happened(state) => {
+                json!({ "answer": answer.answer, "uncertain": A_CALL_MAY_HAVE_HAPPENED })
+            }
             // No step ran: there is no answer.
             _ if ending.termination == Termination::ConditionNotMet => json!({ "status": ending.termination }),
             _ => answer.answer.clone(),
