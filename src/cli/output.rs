@@ -336,7 +336,7 @@ mod tests {
     fn the_last_line_of_a_stream_is_the_result_and_keeps_digits() {
         let answer = Answer {
             answer: serde_json::from_str("{\"n\":12345678901234567890123,\"t\":\"\u{9b}\u{202E}\"}").unwrap(),
-            confidence: 1.into(),
+            confidence: Some(1.into()),
             summary: None,
         };
         let ending = Ending {

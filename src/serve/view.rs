@@ -165,7 +165,7 @@ impl AgentStatus {
             _ => None,
         };
         let (final_answer, confidence, summary) = match answer {
-            Some(answer) => (Some(answer.answer), Some(answer.confidence), answer.summary),
+            Some(answer) => (Some(answer.answer), answer.confidence, answer.summary),
             None => (None, None, None),
         };
         let is_queued = row.is_queued && result.status == Status::Running;

@@ -96,7 +96,7 @@ fn complete(program: &LoopProgram, state: &LoopState, input: &Value) -> Done {
         Some(Value::Number(number)) => number.clone(),
         _ => Number::from_f64(1.0).unwrap_or_else(|| Number::from(1)),
     };
-    Done::Completed(Answer { answer, confidence, summary: text(input, "summary") })
+    Done::Completed(Answer { answer, confidence: Some(confidence), summary: text(input, "summary") })
 }
 
 /// The JSON that a text answer is.

@@ -42,8 +42,9 @@ impl Ending {
 pub struct Answer {
     /// The answer.
     pub answer: Value,
-    /// How sure the model is, 0 to 1.
-    pub confidence: serde_json::Number,
+    /// How sure the model is, 0 to 1. A workflow says nothing of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<serde_json::Number>,
     /// A summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,

@@ -114,7 +114,11 @@ mod tests {
         let ending = Ending {
             status: Status::Completed,
             termination: Termination::Complete,
-            answer: Some(Answer { answer: json!({ "a": text }), confidence: 1.into(), summary: Some(text.to_owned()) }),
+            answer: Some(Answer {
+                answer: json!({ "a": text }),
+                confidence: Some(1.into()),
+                summary: Some(text.to_owned()),
+            }),
             limit: None,
             stuck: None,
             error: None,

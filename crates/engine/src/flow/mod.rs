@@ -462,5 +462,5 @@ fn fail(state: &mut FlowState, termination: Termination, code: &str, message: St
 }
 
 fn answer(answer: Value) -> Answer {
-    Answer { answer, confidence: 1.into(), summary: None }
+    Answer { answer, confidence: None, summary: None }
 }

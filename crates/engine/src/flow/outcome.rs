@@ -305,8 +305,9 @@ fn find<'p>(
 /// What a react step writes: its answer, as [`StepReturned`] brings it. `is_forced`: it was asked for because a limit was reached.
 pub fn react_output(answer: &Answer, is_forced: bool) -> Value {
     let Answer { answer, confidence, summary } = answer;
-    let mut output = serde_json::json!({ "answer": answer, "confidence": confidence });
+    let mut output = serde_json::json!({ "answer": answer });
     if let Some(members) = output.as_object_mut() {
+        members.extend(confidence.iter().map(|confidence| ("confidence".to_owned(), confidence.clone().into())));
         members.extend(summary.iter().map(|summary| ("summary".to_owned(), summary.as_str().into())));
         members.extend(is_forced.then(|| ("forced".to_owned(), true.into())));
     }

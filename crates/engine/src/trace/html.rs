@@ -76,8 +76,7 @@ pub fn html(about: &About<'_>, result: &RunResult, prompts: &SentPrompts, items:
     }
     if let Some(answer) = &result.result {
         let _ = write!(page, "<section class=\"answer\">\n<h2>Answer</h2>\n{}", prose(&answer.answer));
-        // A workflow is not sure of anything: what it answers follows.
-        let confidence = (result.iterations > 0).then(|| format!("confidence {}", answer.confidence));
+        let confidence = answer.confidence.as_ref().map(|confidence| format!("confidence {confidence}"));
         let says: Vec<String> =
             confidence.into_iter().chain(answer.summary.clone()).map(|text| escaped(&text)).collect();
         if !says.is_empty() {

@@ -446,7 +446,7 @@ mod tests {
     }
 
     fn whole() -> State {
-        let answer = Answer { answer: json!({"refund": true}), confidence: 1.into(), summary: None };
+        let answer = Answer { answer: json!({"refund": true}), confidence: Some(1.into()), summary: None };
         let ending = Ending {
             status: Status::Completed,
             termination: Termination::Complete,

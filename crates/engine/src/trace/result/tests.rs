@@ -34,8 +34,7 @@ fn ending(status: Status, termination: Termination) -> Ending {
 
 #[test]
 fn a_completed_run_has_its_answer_and_all_counts() {
-    let answer =
-        Answer { answer: json!({"refund": true}), confidence: 0.9.to_string().parse().unwrap(), summary: None };
+    let answer = Answer { answer: json!({"refund": true}), confidence: 0.9.to_string().parse().ok(), summary: None };
     let mut state = ended(Ending { answer: Some(answer), ..ending(Status::Completed, Termination::Complete) });
     of_loop(&mut state).entries = vec![entry(1)];
     assert_eq!(
@@ -61,7 +60,7 @@ fn a_completed_run_has_its_answer_and_all_counts() {
 fn numbers_keep_their_digits() {
     let answer = Answer {
         answer: serde_json::from_str("[12345678901234567890123,9007199254740993,1.0,-0]").unwrap(),
-        confidence: 1.into(),
+        confidence: Some(1.into()),
         summary: None,
     };
     let state = ended(Ending { answer: Some(answer), ..ending(Status::Completed, Termination::Complete) });
@@ -89,7 +88,7 @@ fn a_failed_run_says_why_and_keeps_what_was_found() {
 
 #[test]
 fn a_forced_answer_says_which_limit() {
-    let answer = Answer { answer: json!("so far"), confidence: 1.into(), summary: Some("cut".to_owned()) };
+    let answer = Answer { answer: json!("so far"), confidence: Some(1.into()), summary: Some("cut".to_owned()) };
     let state = ended(Ending {
         answer: Some(answer),
         limit: Some(Limit::Timeout),
