@@ -61,10 +61,15 @@ fn tidy(host: &str) -> String {
 
 /// Who sent the request, once that is known: for the log.
 #[derive(Clone, Default)]
-struct ShownCaller(Arc<OnceLock<Caller>>);
+pub(super) struct ShownCaller(Arc<OnceLock<Caller>>);
 
 impl ShownCaller {
-    fn set(&self, caller: Caller) {
+    /// That of a request; one that nobody sees where it came past the middleware.
+    pub(super) fn of(request: &Request) -> Self {
+        request.extensions().get::<Self>().cloned().unwrap_or_default()
+    }
+
+    pub(super) fn set(&self, caller: Caller) {
         // Set once: each request is admitted once.
         drop(self.0.set(caller));
     }
@@ -286,7 +291,7 @@ pub async fn admitted(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ProblemDetails> {
-    let shown = request.extensions().get::<ShownCaller>().cloned().unwrap_or_default();
+    let shown = ShownCaller::of(&request);
     // The log names the holder of a token that is not taken, too.
     let caller = match app.served().authorizer.identify(request.headers(), clock::wall_ms()) {
         Ok(caller) => caller,

@@ -23,9 +23,9 @@ use crate::journal::answer_token::NO_PAUSE;
 use crate::journal::{AnswerToken, RunSummary, StoreError};
 use crate::serve::answer_subject::{AnswerSubject, StepSubject};
 use crate::serve::app::App;
-use crate::serve::authorizer::{bearer_token, hash_text};
+use crate::serve::authorizer::{Caller, OrgReach, bearer_token, hash_text};
 use crate::serve::callback::pause_of;
-use crate::serve::middleware::json_body;
+use crate::serve::middleware::{ShownCaller, json_body};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId};
@@ -133,6 +133,7 @@ pub async fn answer(
         }
     };
     let mut waiting = AwaitedAnswer::find(&app, &run_id, token).await?;
+    waiting.show(&app, &ShownCaller::of(&request));
     // The events of a run that takes no answer are not read.
     app.runs.read(&mut waiting.run).await?;
     let written = request::decision_body::<AnswerRequest>(&body)?;
@@ -174,6 +175,12 @@ impl AwaitedAnswer {
         }
         let held = starter_rights(&app.served().authorizer, &run.row).ok_or_else(ProblemDetails::starter_is_gone)?;
         Ok(Self { run, token, subject, held: held.rights })
+    }
+
+    /// Names the holder of the token, and the organisation of the run, in the log.
+    pub(super) fn show(&self, app: &App, shown: &ShownCaller) {
+        let (name, org) = (holder(app, &self.run.row), self.run.row.org.clone());
+        shown.set(Caller { name, org, reach: OrgReach::Own, scopes: Vec::new(), hash: None });
     }
 
     /// Who the bytes count for that the holder of the token sends and reads.

@@ -16,7 +16,7 @@ use crate::serve::answer_page::{
 };
 use crate::serve::app::App;
 use crate::serve::authorizer::hash_text;
-use crate::serve::middleware::{has_kind, whole_body};
+use crate::serve::middleware::{ShownCaller, has_kind, whole_body};
 use crate::serve::problem::{ProblemDetails, STARTER_IS_GONE, ShownCode};
 use crate::serve::request::RunId;
 use crate::trace::Redaction;
@@ -29,6 +29,12 @@ const MAX_FORM_BYTES: usize = MAX_BODY_BYTES + 12 * MAX_LONG_TEXT_CHARS;
 #[serde(default)]
 struct LinkQuery {
     token: String,
+}
+
+/// A form, and who sent it as the log is to name them.
+struct SubmittedForm {
+    form: SentForm,
+    sender: ShownCaller,
 }
 
 /// A refused request, and the form that was sent with it if the link still takes a decision.
@@ -71,7 +77,8 @@ pub(super) async fn submitted(app: &Arc<App>, run_id: Result<RunId, ProblemDetai
     };
     let token = form.text("token").to_owned();
     let kind = form.text("decision").to_owned();
-    match take(app, &run_id, &token, form).await {
+    let sender = ShownCaller::of(&request);
+    match take(app, &run_id, &token, SubmittedForm { form, sender }).await {
         Ok(approvers) => {
             // One no is enough.
             let approvers = if matches!(kind.as_str(), "approve" | "edit") { approvers } else { 1 };
@@ -106,8 +113,10 @@ async fn read(app: &App, run_id: &str, token: &str) -> Result<(AwaitedAnswer, As
 }
 
 /// Takes a decision, and gives how many different people must approve what it is about.
-async fn take(app: &Arc<App>, run_id: &str, token: &str, form: SentForm) -> Result<u32, RefusedForm> {
+async fn take(app: &Arc<App>, run_id: &str, token: &str, sent: SubmittedForm) -> Result<u32, RefusedForm> {
+    let SubmittedForm { form, sender } = sent;
     let (waiting, asked) = read(app, run_id, token).await?;
+    waiting.show(app, &sender);
     let length = form.length();
     let sent = match form.decision(&asked) {
         Ok(sent) => sent,

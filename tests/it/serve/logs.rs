@@ -94,6 +94,35 @@ fn each_thing_that_happens_to_a_run_is_one_line_with_its_owner() {
 }
 
 #[test]
+fn the_line_of_an_answer_names_whose_run_it_was_and_never_the_token() {
+    let replies = [think("__pause_for_human__", json!({ "question": "Which one?" })), complete(json!("ok"))];
+    let (place, tokens) = guarded(&replies, &[("bob", &["run", "read", "decide"])]);
+    let hook = Server::with(|_, _| Answer::json("{}"));
+    place.file("hook.key", "s3cret-of-the-hook\n");
+    let mut project: Value =
+        serde_json::from_slice(&std::fs::read(place.path().join("loopctl.json")).unwrap()).unwrap();
+    project["serve"]["callback_secret"] = json!("file:hook.key");
+    place.json("loopctl.json", &project);
+    let logged = Logged::start(&place, &["--log-format", "json"], &[]);
+    let bearer = format!("Bearer {}", tokens[0]);
+    let start = json!({ "loop": "test", "callback_url": hook.url() }).to_string();
+    let started = logged.server.send("POST", "/agents/execute", &[("authorization", &bearer)], start.as_bytes()).json();
+    let run = started["agent_run_id"].as_str().unwrap_or_else(|| panic!("{started:#}")).to_owned();
+    hook.wait_for(1);
+    let token = hook.requests()[0].json()["payload"]["pause"]["answer"]["token"].as_str().expect("a token").to_owned();
+    let answer = json!({ "token": token, "answer": "the second" });
+    let path = format!("/agents/{run}/answer");
+    let answered = logged.server.send("POST", &path, &[], answer.to_string().as_bytes());
+    assert_eq!(answered.status, 202, "{answered:?}");
+    hook.wait_for(2);
+    let lines = logged.lines();
+    let line = lines.iter().find(|line| line["message"] == "answered" && line["path"] == path.as_str());
+    let line = line.unwrap_or_else(|| panic!("{lines:#?}"));
+    assert_eq!((&line["token"], &line["org"]), (&json!("callback of bob"), &json!("acme")), "{line:#}");
+    assert!(!Value::from(lines.clone()).to_string().contains(&token));
+}
+
+#[test]
 fn a_refusal_is_a_warning_with_its_code_and_equal_ones_are_counted() {
     let (place, tokens) = guarded(&[complete(json!("ok"))], &[("bob", &["run", "read"]), ("eve", &["read"])]);
     let logged = Logged::start(&place, &["--log-format", "json", "--max-body-bytes", "1000"], &[]);
