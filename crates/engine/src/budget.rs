@@ -46,6 +46,11 @@ pub(super) fn look(program: &ProgramHead, state: &mut StateHead) {
     }
 }
 
+/// What a failed attempt cost, as far as the price is known.
+pub fn attempt_cost_usd(state: &StateHead, attempt: &FailedAttempt) -> f64 {
+    attempt.usage.zip(price(state, attempt)).map_or(0.0, |(usage, price)| cost_usd(usage, price))
+}
+
 /// Counts what failed attempts used, or may have used at most, and keeps them for the trace.
 pub(super) fn tried(program: &ProgramHead, state: &mut LoopState, attempts: Vec<FailedAttempt>) {
     let iteration = state.counters.iterations.saturating_add(1);

@@ -21,7 +21,7 @@ use super::model::{ModelClient, Wire};
 use super::model_waits::DrivenHere;
 use super::posts_under_way::PostsUnderWay;
 use super::question_owner;
-use super::run_meter::{OwnSpend, RunMeter};
+use super::run_meter::RunMeter;
 use super::run_result::Finished;
 use super::status::{progress, status_record};
 use super::stop::Stop;
@@ -46,7 +46,7 @@ use loopctl_engine::step::step;
 use loopctl_engine::wait_deadline::waits_beside_since_ms;
 use loopctl_lang::program::Program;
 use run_log::LoggedChange;
-use spender::Spender;
+use spender::{LostSpend, Spender};
 
 /// What lists show of the steps that wait for a human beside others: since when, and the question of the first one.
 #[derive(PartialEq)]
@@ -120,6 +120,8 @@ struct SpentByEvent {
     spender: Spender,
     tokens: Tokens,
     cost_usd: f64,
+    /// What of it was lost in failed attempts.
+    lost: Vec<LostSpend>,
     /// Whether the run ended with it.
     ends: bool,
 }
@@ -375,6 +377,7 @@ impl<'a> Driver<'a> {
         let is_cancel = matches!(event.kind, EventKind::Cancelled(_));
         let (unlogged, interrupts) = (run_log::LoggedState::of(&self.state), run_log::is_interruption(&event.kind));
         let counted = self.meter.as_ref().map(|_| (Spender::of(&event.kind, self.program, &self.state), self.spent()));
+        let attempts = spender::attempts(&self.state);
         let effects = step(self.program, &mut self.state, event)?;
         let listed_wait = Some(ListedWait::of(&self.state));
         let changed = self.state.status() != before
@@ -402,7 +405,8 @@ impl<'a> Driver<'a> {
         let spent = counted.map(|(spender, (tokens, cost_usd))| {
             let (tokens_now, cost_now) = self.spent();
             let ends = matches!(self.state.phase, Phase::Ended(_)) && !had_ended;
-            SpentByEvent { spender, tokens: tokens_now.minus(tokens), cost_usd: cost_now - cost_usd, ends }
+            let lost = spender::lost(&self.state, attempts);
+            SpentByEvent { spender, tokens: tokens_now.minus(tokens), cost_usd: cost_now - cost_usd, lost, ends }
         });
         let logged = unlogged.and_then(|before| before.changed(&self.state, interrupts));
         Ok(AppliedEvent { append, followed: FollowedEvent { notices, effects, logged, spent } })
@@ -456,11 +460,8 @@ impl<'a> Driver<'a> {
     /// Counts an event that is durable.
     fn count(&self, meter: &dyn RunMeter, notices: &[Notice], spent: Option<&SpentByEvent>) {
         // First what was spent: it says which model replied.
-        if let Some(SpentByEvent { spender, tokens, cost_usd, .. }) = spent
-            && (*tokens != Tokens::default() || *cost_usd > 0.0)
-            && let Some(model) = spender.model(&self.state.header)
-        {
-            meter.spent(OwnSpend { model, tokens: *tokens, cost_usd: *cost_usd });
+        if let Some(SpentByEvent { spender, tokens, cost_usd, lost, .. }) = spent {
+            spender.each(&self.state.header, &(*tokens, *cost_usd), lost, &mut |spend| meter.spent(spend));
         }
         notices.iter().for_each(|notice| meter.on(notice));
         let ends = spent.is_some_and(|spent| spent.ends);

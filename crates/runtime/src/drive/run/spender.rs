@@ -1,8 +1,10 @@
 //! Which model spends what an event adds to the counters of a run.
 
+use crate::drive::run_meter::OwnSpend;
 use crate::drive::tool::model_of;
 use loopctl_engine::address::StepAddress;
-use loopctl_engine::event::{EventKind, StepLeft};
+use loopctl_engine::budget::attempt_cost_usd;
+use loopctl_engine::event::{EventKind, StepLeft, Tokens};
 use loopctl_engine::state::{RunHeader, State};
 use loopctl_lang::program::Program;
 
@@ -16,7 +18,45 @@ pub(in crate::drive) enum Spender {
     RunBelow,
 }
 
+/// What a failed attempt at a model used: its reply was lost, or could not be read.
+pub(in crate::drive) struct LostSpend {
+    /// The fallback; none for the model of the run.
+    model: Option<Box<str>>,
+    tokens: Tokens,
+    cost_usd: f64,
+}
+
+/// How many failed attempts a run had.
+pub(in crate::drive) fn attempts(state: &State) -> usize {
+    state.as_loop().map_or(0, |state| state.attempts.len())
+}
+
+/// What the failed attempts behind the first `known` ones used.
+pub(in crate::drive) fn lost(state: &State, known: usize) -> Vec<LostSpend> {
+    let Some(state) = state.as_loop() else { return Vec::new() };
+    let new = state.attempts.iter().skip(known).map(|(_, attempt)| attempt);
+    let spent = new.filter_map(|attempt| {
+        let (model, cost_usd) = (attempt.model.as_deref().map(Box::from), attempt_cost_usd(state, attempt));
+        attempt.usage.map(|tokens| LostSpend { model, tokens, cost_usd })
+    });
+    spent.collect()
+}
+
 impl Spender {
+    /// Hands over what an event spent, by the models that spent it: first what was lost.
+    pub fn each(&self, run: &RunHeader, spent: &(Tokens, f64), lost: &[LostSpend], take: &mut dyn FnMut(OwnSpend<'_>)) {
+        let (mut tokens, mut cost_usd) = *spent;
+        for lost in lost {
+            (tokens, cost_usd) = (tokens.minus(lost.tokens), cost_usd - lost.cost_usd);
+            let model = lost.model.as_deref().unwrap_or(&run.model.name);
+            take(OwnSpend { model, tokens: lost.tokens, cost_usd: lost.cost_usd });
+        }
+        let has_rest = tokens != Tokens::default() || lost.is_empty() && cost_usd > 0.0;
+        if let Some(model) = self.model(run).filter(|_| has_rest) {
+            take(OwnSpend { model, tokens, cost_usd: cost_usd.max(0.0) });
+        }
+    }
+
     /// That of an event, before it is applied.
     pub fn of(what: &EventKind, program: &Program, state: &State) -> Self {
         let of_tool = |name: &str| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::drive::run::spender::Spender;
+use crate::drive::run::spender::{self, Spender};
 use crate::journal::needs_no_human;
 use loopctl_engine::event::{Event, EventKind, FailedAttempt, Tokens};
 use loopctl_engine::notice::{Notice, notices};
@@ -49,15 +49,16 @@ pub(super) fn fold_measured(
     for event in events {
         let spender = Spender::of(&event.kind, program, &state);
         let failed = failed_attempts(&event.kind);
+        let attempts = spender::attempts(&state);
         let before = (state.counters.tokens, state.counters.cost_usd, state.counters.model_retries);
         let had_ended = matches!(state.phase, Phase::Ended(_));
         let notices = notices(program, &mut state, event)?;
         let counters = &state.counters;
         let (tokens, cost_usd) = (counters.tokens.minus(before.0), counters.cost_usd - before.1);
+        spender.each(&state.header, &(tokens, cost_usd), &spender::lost(&state, attempts), &mut |spent| {
+            take(Measure::Spent { model: spent.model, tokens: spent.tokens, cost_usd: spent.cost_usd });
+        });
         if let Some(model) = spender.model(&state.header) {
-            if tokens != Tokens::default() || cost_usd > 0.0 {
-                take(Measure::Spent { model, tokens, cost_usd });
-            }
             for notice in &notices {
                 if let Notice::ModelReplied { duration_ms, .. } = notice {
                     take(Measure::Reply { model, ms: *duration_ms });
