@@ -30,6 +30,7 @@ use loopctl_lang::policy::json_text;
 use loopctl_lang::program::Tool;
 use loopctl_lang::program::awaited_event::EventMatch;
 use loopctl_lang::program::file_value::written_json;
+use loopctl_lang::program::null_member::without_nulls;
 use loopctl_lang::program::schema;
 
 /// Where an operation is in its run.
@@ -587,7 +588,7 @@ impl<A: Address> Operation<A> {
     }
 
     /// Applies a decision that it accepts.
-    pub(super) fn decide(&mut self, decided: &Decided) -> Taken {
+    pub(super) fn decide(&mut self, decided: &Decided, tool: Option<&Tool>) -> Taken {
         let form = self.form();
         let mut approvals = None;
         let next = match (&mut self.progress, &decided.decision) {
@@ -605,7 +606,7 @@ impl<A: Address> Operation<A> {
                 if let Decision::Edit(edited) = &decided.decision {
                     // The approvals so far were for the other input.
                     awaited.approved_by.clear();
-                    self.input = Arc::new(edited.clone());
+                    self.input = Arc::new(fitted(tool, edited).unwrap_or_else(|| edited.clone()));
                 }
                 let is_last = awaited.approve(decided);
                 approvals = ApprovalCount::of(awaited);
@@ -685,11 +686,16 @@ pub(crate) fn subrun_id(run_id: &str, at: &StepAddress, round: u32) -> String {
     }
 }
 
+/// An edited input that has null where the schema of its tool takes none, without these members; none where they may not be left out.
+fn fitted(tool: Option<&Tool>, input: &Value) -> Option<Value> {
+    without_nulls(&tool?.parameters, input)
+}
+
 /// Whether an edited input matches the tool's schema, like the model's own input.
 fn accepts_input(tool: Option<&Tool>, decision: &Decision) -> Result<(), Refused> {
     let (Decision::Edit(input), Some(tool)) = (decision, tool) else { return Ok(()) };
     let faults = tool.parameters.faults(input);
-    if faults.is_empty() {
+    if faults.is_empty() || fitted(Some(tool), input).is_some() {
         return Ok(());
     }
     Err(Refused::new(format!("the edited input is not accepted:{}", schema::list(&faults))))

@@ -50,7 +50,7 @@ pub(super) fn ask_again(mut turn: Turn, effects: &mut Effects) -> Next {
 pub(super) fn decided(pause: &Pause, mut turn: Turn, decided: &Decided, effects: &mut Effects) -> Next {
     let waiting = |call: &&mut Call| pause.calls.contains(&call.address) && call.progress.subrun().is_some();
     for call in turn.calls.iter_mut().filter(waiting) {
-        call.decide(decided);
+        call.decide(decided, None);
         effects.push(Effect::CallTool(call.address));
     }
     Next::Settle(turn)

@@ -106,3 +106,47 @@ fn an_answer_with_one_reading_is_what_its_schema_says() {
         assert_eq!((ran.code, &result["result"]["answer"]), (0, &json!({ "count": 3 })), "{written}: {ran:#?}");
     }
 }
+
+#[test]
+fn an_optional_member_that_is_null_is_left_out_of_the_input_of_a_run_and_of_an_edit() {
+    let place = Place::new();
+    let input = json!({ "type": "object", "required": ["s"], "additionalProperties": false, "properties": {
+        "s": { "type": "string" }, "n": { "type": "integer" }, "note": { "type": ["string", "null"] },
+        "l": { "type": "array", "items": { "type": "integer" } } } });
+    let flow = json!({ "name": "w", "input": input, "definition": { "actions": [], "output": { "all": "@input" } } });
+    place.json("flow.json", &flow);
+    let list: Vec<u32> = (0..20_000).collect();
+    for (given, meant) in [
+        (json!({ "s": "a", "n": null }), Some(json!({ "s": "a" }))),
+        (json!({ "s": "a", "n": null, "note": null }), Some(json!({ "s": "a", "note": null }))),
+        (json!({ "s": "a", "n": null, "l": list }), Some(json!({ "s": "a", "l": list }))),
+        (json!({ "s": null }), None),
+        (json!({ "s": "a", "l": [null] }), None),
+    ] {
+        place.json("input.json", &given);
+        let ran =
+            place.call(&["run", "flow.json", "--input-file", "input.json", "--output", "json", "--store", "memory"]);
+        match meant {
+            Some(meant) => assert_eq!(ran.json()["result"]["answer"]["all"], meant, "{ran:.400?}"),
+            None => assert!(ran.code == 2 && ran.stderr.contains("null"), "{given}: {ran:.400?}"),
+        }
+    }
+    let args = ["run", "flow.json", "--input", "s=a", "--input", "n=null", "--output", "json", "--store", "memory"];
+    assert_eq!(place.call(&args).json()["result"]["answer"]["all"], json!({ "s": "a" }));
+    // An edit.
+    let server = Server::with(|_, _| Answer::json("{\"found\": 1}"));
+    let parameters = json!({ "type": "object", "required": ["id"], "properties": {
+        "id": { "type": "string" }, "limit": { "type": "integer" } } });
+    let find =
+        web("find", &format!("{}/find", server.url()), json!({ "parameters": parameters, "requires_approval": true }));
+    place.json("actions/all.json", &json!([find]));
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    let ask = json!({ "type": "find", "id": "find", "properties": { "id": "x" } });
+    place.json("flow.json", &json!({ "name": "w", "definition": { "actions": [ask] } }));
+    assert_eq!(place.call(&["run", "flow.json", "--run-id", "r"]).code, 3);
+    let refused = place.call(&["resume", "r", "--edit", "{\"id\": null}"]);
+    assert_eq!((refused.code, server.requests().len()), (2, 0), "{refused:?}");
+    let edited = place.call(&["resume", "r", "--edit", "{\"id\": \"7\", \"limit\": null}"]);
+    assert_eq!(edited.code, 0, "{edited:?}");
+    assert_eq!(server.requests()[0].path, "/find?id=7");
+}

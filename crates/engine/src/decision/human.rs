@@ -209,7 +209,7 @@ pub(crate) fn decided(
         if meant && (is_undecided(call) || pause.question.kind == Termination::Human) {
             let new = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
             let record = call.record(&state.header, new);
-            let approvals = decide(state, call, &decided);
+            let approvals = decide(program, state, call, &decided);
             state.decisions.push(DecisionRecord { approvals, ..record });
         }
     }
@@ -239,9 +239,10 @@ pub(crate) fn decided_all(program: &LoopProgram, state: &mut LoopState, mut turn
 }
 
 /// Applies a decision to one call; returns how many have approved it, when several must.
-fn decide(state: &mut LoopState, call: &mut Call, decided: &Decided) -> Option<ApprovalCount> {
+fn decide(program: &LoopProgram, state: &mut LoopState, call: &mut Call, decided: &Decided) -> Option<ApprovalCount> {
     let was_approval = call.progress.is_approval();
-    let Taken { next, approvals } = call.decide(decided);
+    let tool = turn::tool_of(program, call);
+    let Taken { next, approvals } = call.decide(decided, tool);
     match next {
         AfterDecision::Wait => {}
         // It is requested with the others, once all are decided.

@@ -17,6 +17,7 @@ use crate::operation::{AfterDecision, AskedFor, Conclusion, OpenStep, Progress, 
 use crate::question::StepQuestion;
 use crate::state::{FlowState, Phase};
 use loopctl_lang::language::step::OnRejected;
+use loopctl_lang::program::Tool;
 use loopctl_lang::program::file_value::key_twice_in;
 use loopctl_lang::program::flow::{APPROVAL_KEYS, FlowProgram, StepAction};
 
@@ -163,11 +164,15 @@ fn own_addresses(meant: &[&StepQuestion]) -> Vec<StepAddress> {
 /// Whether a decision fits a step that waits.
 fn fits_step(program: &FlowProgram, state: &FlowState, at: &StepAddress, decided: &Decided) -> Result<(), Refused> {
     let open = state.progress.open_at(at).ok_or_else(|| Refused::new("no such step"))?;
-    let tool = match program.step_at(at).map(|step| &step.action) {
-        Some(StepAction::Call(call)) => Some(&call.tool),
+    open.accepts(decided, &state.header, tool_at(program, at), state.now.wall_ms)
+}
+
+/// The tool that the step at an address calls.
+fn tool_at<'p>(program: &'p FlowProgram, at: &StepAddress) -> Option<&'p Tool> {
+    match &program.step_at(at)?.action {
+        StepAction::Call(call) => Some(&call.tool),
         _ => None,
-    };
-    open.accepts(decided, &state.header, tool, state.now.wall_ms)
+    }
 }
 
 /// Applies a decision that fits. Returns how many have approved a call that several must approve.
@@ -177,10 +182,11 @@ fn apply(
     at: &StepAddress,
     decided: &Decided,
 ) -> Option<ApprovalCount> {
+    let tool = tool_at(advance.program, at);
     let mut count = None;
     at_step(advance, state, StepTarget::at(at), &mut |advance, list, step, frame| {
         let Current::Open(open) = &mut frame.current else { return };
-        let Taken { next, approvals } = open.decide(decided);
+        let Taken { next, approvals } = open.decide(decided, tool);
         count = approvals;
         match next {
             AfterDecision::Request => {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use self::run_input::RunInput;
 use super::Program;
+use super::null_member;
 use super::reference::Scope;
 use super::template::{Template, Variable};
 use crate::diagnostic::{Diagnostic, Help, Place, Remedy, Source, codes, nearest};
@@ -62,6 +63,32 @@ fn placed(program: &Program, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
     faults
 }
 
+/// The input without the nulls of members that may be left out, and that the schema does not take: who writes an empty field means that.
+fn without_nulls(program: &Program, input: RunInput) -> RunInput {
+    let Some(schema) = program.input.as_ref().filter(|_| program.step().is_none() && has_null(&input.value)) else {
+        return input;
+    };
+    let Some(read) = null_member::without_nulls(schema, &input.whole()) else { return input };
+    let RunInput { mut value, lists } = input;
+    if lists.is_empty() {
+        return RunInput { value: read, lists };
+    }
+    // A list that is kept as its text has null in its place.
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|name, member| !member.is_null() || read.get(name).is_some());
+    }
+    RunInput { value, lists }
+}
+
+/// Whether a member at any depth is null. Inputs are bounded in depth: the recursion ends.
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.values().any(|member| member.is_null() || has_null(member)),
+        Value::Array(entries) => entries.iter().any(has_null),
+        _ => false,
+    }
+}
+
 fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
     let place = program.sources.first().map_or_else(|| Source::new("-", "").whole(), Source::whole);
     let RunInput { value, lists } = input;
@@ -80,7 +107,7 @@ fn bound(program: &Program, input: RunInput, now: &str, run_id: &str) -> Result<
             Value::Object(merged)
         }
     };
-    let input = RunInput { value, lists };
+    let input = without_nulls(program, RunInput { value, lists });
     // A schema judges a list as a whole.
     let judged = if program.input.is_some() { input.whole() } else { Cow::Borrowed(&input.value) };
     let binding = Binding { program, input: &judged, place: &place };
