@@ -55,6 +55,13 @@ pub(super) fn value(bytes: &[u8], content_type: Option<&str>, is_step: bool) -> 
                 let class = format!("the answer of the type {kind} names no charset, and is no text in utf-8");
                 return Err(fault(class, ""));
             }
+            if content_type.is_none() && !bytes.contains(&0) {
+                // A program has no way to name a charset.
+                let class = format!(
+                    "the answer of {length} bytes is no text in utf-8, which is read where no charset is named"
+                );
+                return Err(fault(class, ""));
+            }
             return Err(fault(format!("binary answer of {length} bytes, type {kind}"), ""));
         }
     };

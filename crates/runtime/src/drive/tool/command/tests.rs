@@ -85,6 +85,9 @@ async fn output_is_json_or_text() {
     assert_eq!(sh("printf 'a\\nb\\n'").await.unwrap(), json!("a\nb"));
     assert_eq!(sh("true").await.unwrap(), json!({"status": 0}));
     assert_eq!(sh("printf 'a\\0b'").await.unwrap_err().class, "binary answer of 3 bytes, type unknown");
+    assert_eq!(sh("printf 'caf\\303\\251'").await.unwrap(), json!("café"));
+    let latin1 = sh("printf 'caf\\351'").await.unwrap_err().class;
+    assert_eq!(latin1, "the answer of 4 bytes is no text in utf-8, which is read where no charset is named");
 }
 
 #[tokio::test]
