@@ -256,3 +256,28 @@ fn a_query_without_end_is_stopped_at_its_deadline_and_a_large_result_is_cut() {
     let many = observed(&trace[1]);
     assert!(many.len() < 15_000 && many.contains("\"n\":1}"), "{many:.300}");
 }
+
+#[test]
+fn a_script_of_many_statements_takes_a_time_that_grows_with_their_number() {
+    let place = Place::new();
+    let mut script = "CREATE TABLE t (a INTEGER, b TEXT);\n".to_owned();
+    for row in 0..100_000 {
+        script.push_str(&format!("INSERT INTO t VALUES ({row}, 'a row of the table with the number {row}');\n"));
+    }
+    place.file("many.sql", &script);
+    place.json("loopctl.json", &json!({ "datasources": { "d": { "url": "sqlite:d.db", "init": "many.sql" } } }));
+    let count = json!({ "action_name": "count", "kind": "db", "description": "Counts.", "datasource": "d",
+        "query": "SELECT count(*) AS n FROM t", "parameters": { "type": "object" } });
+    place.json("actions/all.json", &json!([count]));
+    let step = json!({ "type": "count", "id": "count", "properties": {} });
+    place.json("w.json", &json!({ "name": "w", "definition": { "actions": [step], "output": { "rows": "@count" } } }));
+    // A call has thirty seconds; with a copy of the rest of the script for each statement it takes longer.
+    let ran = place.call(&["run", "w.json", "--output", "json", "--store", "memory"]);
+    assert_eq!(ran.json()["result"]["answer"]["rows"], json!([{ "n": 100_000 }]), "{ran:#?}");
+    // What is wrong is still named.
+    place.file("many.sql", "CREATE TABLE t (a INTEGER);\nINSERT INTO none VALUES (1);\n");
+    std::fs::remove_file(place.path().join("d.db")).expect("it is there");
+    let ran = place.call(&["run", "w.json", "--store", "memory"]);
+    assert!(ran.code == 1 && ran.stderr.contains("no such table: none"), "{ran:#?}");
+    assert!(!ran.stderr.contains('\0') && !ran.stderr.contains("\\0"), "{ran:#?}");
+}

@@ -245,7 +245,9 @@ fn of_script(sql: &str) -> Result<SchemaProbe, DatabaseState> {
     pages.and_then(|()| connection.pragma_update(None, "temp_store", "MEMORY")).map_err(|_| DatabaseState::Unknown)?;
     let mut schema = SchemaProbe::new(connection, MAX_INIT_LOOKS).map_err(|_| DatabaseState::Unknown)?;
     let mut is_partial = false;
-    let mut statements = Batch::new(&schema.connection, sql);
+    // Without a zero byte at its end, SQLite copies all that is left of the script for each statement.
+    let ended = format!("{sql}\0");
+    let mut statements = Batch::new(&schema.connection, &ended);
     loop {
         let done = match statements.next() {
             Ok(None) => break,

@@ -117,9 +117,9 @@ fn make(source: &SqliteFile, init: &Path, stop: &Arc<AtomicBool>) -> Result<(), 
     name.push(file.file_name().unwrap_or_default());
     name.push(format!(".{}-{}.new", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
     let new = Scrap(folder.join(name));
-    fill(&new.0, &sql, source.most_bytes, stop).map_err(|error| {
+    fill(&new.0, &ended(sql), source.most_bytes, stop).map_err(|error| {
         let fault_ = sql_fault(&error);
-        fault(fault_.class, format!("{}: {}", init.display(), fault_.detail))
+        fault(fault_.class, format!("{}: {}", init.display(), fault_.detail.trim_end_matches('\0')))
     })?;
     File::open(&new.0).and_then(|file| file.sync_all()).map_err(refuse)?;
     match fs::hard_link(&new.0, file) {
@@ -129,6 +129,12 @@ fn make(source: &SqliteFile, init: &Path, stop: &Arc<AtomicBool>) -> Result<(), 
         Err(_) if !file.exists() => fs::rename(&new.0, file).map_err(refuse),
         Err(_) => Ok(()),
     }
+}
+
+/// A script as SQLite reads it in place. Without a zero byte at its end, SQLite copies all that is left of it for each statement, which for
+/// 100,000 of them takes minutes.
+fn ended(sql: String) -> String {
+    sql + "\0"
 }
 
 fn fill(file: &Path, sql: &str, most_bytes: Option<i64>, stop: &Arc<AtomicBool>) -> rusqlite::Result<()> {
