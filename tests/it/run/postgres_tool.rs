@@ -372,6 +372,30 @@ fn an_address_may_be_held_elsewhere_and_its_password_is_shown_nowhere() {
 }
 
 #[test]
+fn what_a_server_says_of_an_address_that_is_held_elsewhere_shows_no_part_of_it() {
+    let Some(server) = test_server::server("held") else { return };
+    let place = Place::new();
+    let action = query("q", "SELECT 1 AS n", json!({}));
+    let project = |url: &str| json!({ "datasources": { "shop": { "url": url } } });
+    let url = server.url("");
+    let database = url.rsplit('/').next().unwrap().split('?').next().unwrap();
+    let other = |from: &str, to: &str| url.replacen(from, to, 1);
+    for (url, hidden) in [
+        (other(&format!("/{database}"), "/salaries_of_2026"), "salaries_of_2026"),
+        (other("loopctl@", "nobody_knows_her@"), "nobody_knows_her"),
+    ] {
+        place.actions(std::slice::from_ref(&action), &project("env:SHOP_URL"));
+        place.script(&[think("q", json!({})), complete(json!("done"))]);
+        let args = ["run", "loop.json", "--script", "script.json", "--run-id", hidden.split('_').next().unwrap()];
+        let ran = place.call_with(&args, &[("SHOP_URL", &url)]);
+        let trace = place.call(&["trace", args[5], "--format", "json"]).stdout;
+        assert!(trace.contains("login refused"), "{trace}");
+        let (shown, all) = (trace.contains(hidden), format!("{}{}", ran.stdout, ran.stderr));
+        assert!(!shown && !all.contains(hidden), "{trace} {all}");
+    }
+}
+
+#[test]
 fn a_host_that_the_project_does_not_allow_is_not_dialled() {
     let place = Place::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

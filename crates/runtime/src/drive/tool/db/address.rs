@@ -82,14 +82,27 @@ impl DatabaseAddress {
     }
 
     /// A fault of the database without parts of an address that is held elsewhere. What the database says of a query is left as
-    /// it is.
+    /// it is, but for the name of the database before that of a table.
     pub(super) fn without_held(&self, fault: ToolFault) -> ToolFault {
-        let is_of_address = ["can't be", "not ", "damaged"].iter().any(|word| fault.class.contains(word));
-        if !self.is_held || !is_of_address {
+        if !self.is_held {
             return fault;
         }
-        let detail = held_address::hidden(&fault.detail, self.url.expose_secret());
+        let is_of_address = ["can't be", "not ", "damaged", "refused"].iter().any(|word| fault.class.contains(word));
+        let detail = match is_of_address {
+            true => held_address::hidden(&fault.detail, self.url.expose_secret()),
+            false => self.without_database(fault.detail),
+        };
         ToolFault { detail, ..fault }
+    }
+
+    /// A message of MySQL names a table with its database: `'shop.orders'`.
+    fn without_database(&self, detail: String) -> String {
+        let Ok(url) = Url::parse(self.url.expose_secret()) else { return detail };
+        let name = percent_encoding::percent_decode_str(url.path().trim_start_matches('/')).decode_utf8_lossy();
+        if name.is_empty() || DatabaseServer::of(url.scheme()) != Some(DatabaseServer::Mysql) {
+            return detail;
+        }
+        ["'", "`"].into_iter().fold(detail, |detail, quote| detail.replace(&format!("{quote}{name}."), quote))
     }
 
     /// What is before the colon.
