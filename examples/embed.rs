@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use loopctl::{EmbeddedTool, Loop, Resume, ToolCall, ToolError};
+use loopctl::{EmbeddedTool, Loop, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 /// What the model gives to the tool: its JSON Schema is made from this type.
@@ -59,9 +59,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // With a store that outlives the process: what an earlier one left, or died in.
     for id in stock.unfinished().await? {
-        stock.resume(&id, Resume::default()).await?;
+        stock.resume(&id).await?;
     }
-    let finished = stock.run(json!({ "part": "P-7" })).await?;
+    let finished = stock.start(json!({ "part": "P-7" })).await?;
     println!("{}", finished.answer_as::<String>()?);
     Ok(())
 }

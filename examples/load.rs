@@ -11,11 +11,13 @@ use std::sync::Arc;
 use clap::Parser;
 use loopctl::compile::Texts;
 use loopctl::diagnostic::Source;
+use loopctl::drive::engine::Watch;
+use loopctl::drive::start::Start;
 use loopctl::engine::state::Phase;
 use loopctl::journal::Journal;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::sqlite::SqliteJournal;
-use loopctl::{BoxFuture, DynTool, Engine, Program, Start, ToolCall, ToolFault, Watch, load_texts};
+use loopctl::{BoxFuture, DynTool, Engine, Program, ToolCall, ToolFault, load_texts};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

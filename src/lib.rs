@@ -11,7 +11,7 @@
 //! called. With [`LoopBuilder::store`], runs outlive the process.
 //!
 //! ```
-//! use loopctl::{Decision, EmbeddedTool, Loop, Notice, Resume, Start, Status, Stop, ToolCall, ToolError, Watch};
+//! use loopctl::{EmbeddedTool, Loop, Notice, Outcome, Status, ToolCall, ToolError};
 //! use serde_json::{Value, json};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -44,33 +44,27 @@
 //!     {"thought": "Done.", "action": "__complete__", "action_input": {"answer": "refunded"}}]}))?;
 //! let orders = Loop::load_text("orders.json", document.to_string()).tool(Orders).script(script).build()?;
 //!
-//! // The run is driven by a task. Its notices are read here, as they come.
-//! let (listener, mut notices) = loopctl::notices();
-//! let stop = Stop::new(); // stop.leave() lets the step end, and leaves the run to the next process that resumes it
-//! let task = tokio::spawn({
-//!     let (orders, stop) = (orders.clone(), stop.clone());
-//!     async move {
-//!         let start = Start { input: json!({"id": 7}), run_id: Some("order-7".into()), ..Start::default() };
-//!         orders.start(start, Watch { listener: Some(&listener), stop: Some(stop) }).await
-//!     }
-//! });
-//! let mut called = Vec::new();
+//! // The run is durable, and a task drives it. Its notices are read from the store.
+//! let run = orders.start(json!({"id": 7})).id("order-7").spawn().await?;
+//! let (mut notices, mut called) = (run.notices(), Vec::new());
 //! while let Some(notice) = notices.next().await {
-//!     if let Notice::ToolCalled { action, .. } = notice {
-//!         called.push(action);
+//!     match notice?.unredacted() {
+//!         Notice::ToolCalled { action, .. } => called.push(action.clone()),
+//!         Notice::Paused { .. } => break,
+//!         _ => {}
 //!     }
 //! }
-//! let paused = task.await??;
-//! assert_eq!((called, paused.status()), (vec!["orders".to_owned()], Status::Paused));
-//! assert_eq!(paused.pause().map(|pause| pause.question.text.as_str()), Some("Refund it?"));
+//! assert_eq!(called, ["orders"]);
+//! let Outcome::Paused(waiting) = run.wait().await?.outcome() else { panic!("it asks") };
+//! assert_eq!(waiting.question.text, "Refund it?");
 //!
 //! // A human answers, now or next week.
-//! let ended = orders.resume("order-7", Resume::with(Decision::Answer("Yes.".into()))).await?;
+//! let ended = orders.resume("order-7").answer("Yes.").await?;
 //! assert_eq!(ended.answer_as::<String>()?, "refunded");
 //!
 //! // Another run is cancelled.
-//! let other = orders.run(json!({"id": 8})).await?;
-//! assert_eq!(orders.cancel(other.run_id(), Some("not needed any more".into())).await?, Status::Cancelled);
+//! let other = orders.start(json!({"id": 8})).await?;
+//! assert_eq!(orders.handle(other.run_id()).cancel("not needed any more").await?, Status::Cancelled);
 //! # Ok(())
 //! # }
 //! ```
@@ -93,7 +87,6 @@
 
 #[cfg(feature = "cli")]
 pub mod cli;
-mod embed;
 #[cfg(feature = "restate")]
 pub mod restate;
 #[cfg(feature = "cli")]
@@ -113,21 +106,22 @@ pub use loopctl_runtime::{drive, journal, project};
 pub use compile::ToolSignature;
 pub use diagnostic::Diagnostic;
 pub use drive::builder::EngineBuilder;
-pub use drive::engine::{Engine, Resume, Watch};
+pub use drive::engine::Engine;
 pub use drive::fault::Fault;
 pub use drive::future::BoxFuture;
 pub use drive::model::{EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest};
-pub use drive::notices::{NoticeSender, Notices, notices};
+pub use drive::notices::{NoticePosition, PositionError};
 pub use drive::requirements::{Missing, MissingRequirement};
 pub use drive::run_result::{AnswerError, Finished};
-pub use drive::start::Start;
 pub use drive::stop::Stop;
 pub use drive::tool::{DynTool, EmbeddedTool, ToolCall, ToolError};
-pub use embed::{LoadError, Loop, LoopBuilder};
 pub use engine::event::{Decided, Decision, ToolFault};
 pub use engine::notice::{Listener, Notice};
-pub use engine::outcome::{Status, Termination};
+pub use engine::outcome::{Answer, RunError, Status, Termination};
 pub use engine::step::Refused;
 pub use journal::StoreError;
+pub use loopctl_runtime::embed::{
+    LoadError, Loop, LoopBuilder, Notices, Outcome, PauseOutcome, PausedCall, ResumeRun, RunHandle, RunNotice, StartRun,
+};
 pub use program::Program;
 pub use project::load::{DocumentError, Loaded, examine, load, load_texts};

@@ -35,6 +35,22 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("journal", &["diagnostic", "policy", "engine"]),
     ("drive", &["diagnostic", "policy", "language", "syntax", "program", "compile", "project", "engine", "journal"]),
     (
+        "embed",
+        &[
+            "diagnostic",
+            "policy",
+            "language",
+            "syntax",
+            "program",
+            "compile",
+            "project",
+            "engine",
+            "trace",
+            "journal",
+            "drive",
+        ],
+    ),
+    (
         "serve",
         &[
             "diagnostic",
@@ -103,6 +119,7 @@ const EVERY: &[&str] = &[
     "trace",
     "journal",
     "drive",
+    "embed",
     "serve",
     "restate",
     "scenario",

@@ -2,7 +2,6 @@
 //! one source. Each notice has a position: the number of its event, and its own number in the event.
 
 use std::collections::VecDeque;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use super::scheduler::{ActiveRun, ReplyReader};
 use super::step_reader::StepReader;
 use crate::drive::clock;
 use crate::drive::fault::Fault;
+use crate::drive::notices::NoticePosition;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::notice::{self, Notice};
 use crate::engine::state::{Phase, State};
@@ -38,35 +38,13 @@ const RUN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// polled whatever is known of it.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// A position in the events of a run: what `Last-Event-ID` takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EventPosition {
-    /// The event's number in the journal, from 0.
-    pub event: usize,
-    /// The notice's in the event, from 0.
-    pub notice: usize,
-}
-
-impl FromStr for EventPosition {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (event, notice) = text.split_once('.').ok_or(())?;
-        let number = |text: &str| {
-            let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && text.len() <= 9;
-            if plain { text.parse().map_err(|_| ()) } else { Err(()) }
-        };
-        Ok(Self { event: number(event)?, notice: number(notice)? })
-    }
-}
-
 /// What a reader wants of the events of a run.
 #[derive(Debug)]
 pub struct WantedEvents {
     /// Who reads.
     pub caller: Caller,
     /// What it has already.
-    pub seen: Option<EventPosition>,
+    pub seen: Option<NoticePosition>,
     /// Whether it wants replies while they arrive.
     pub deltas: bool,
     /// The steps of a workflow, as they are, in place of those that begin and end.
@@ -84,7 +62,7 @@ pub struct Feed {
     /// The events that were folded.
     folded: usize,
     /// What the reader has already.
-    seen: Option<EventPosition>,
+    seen: Option<NoticePosition>,
     ready: VecDeque<String>,
     /// What a reader sees of the steps of a workflow, when it wants to see them as they are.
     steps: Option<StepReader>,
@@ -104,7 +82,7 @@ pub struct Feed {
     sent_at: Instant,
     ended: bool,
     /// The result of a run that has ended, unless it continues: the last event of the stream.
-    last: Option<(EventPosition, String)>,
+    last: Option<(NoticePosition, String)>,
     /// Set when the stream can't continue, and its reader got the reason.
     failed: Option<Interrupted>,
 }
@@ -194,13 +172,13 @@ impl Feed {
                 Shown { result_key: self.program.result_key(), trace: false, driven: false, is_quarantined: false };
             let result = result(shown, &self.state, &redact);
             let text = serde_json::to_string(&events::last(&result)).unwrap_or_default();
-            self.last = Some((EventPosition { event: number, notice: notices.len() }, text));
+            self.last = Some((NoticePosition { event: number, notice: notices.len() }, text));
         }
         if let Some(steps) = &mut self.steps {
             steps.take(&self.state);
         }
         for (at, notice) in notices.iter().enumerate() {
-            let place = EventPosition { event: number, notice: at };
+            let place = NoticePosition { event: number, notice: at };
             let is_shown = self.steps.is_some()
                 && matches!(notice, Notice::StepStarted { .. } | Notice::StepEnded { .. } | Notice::ItemEnded { .. });
             if self.seen.is_none_or(|seen| place > seen) && !is_shown {
@@ -429,6 +407,6 @@ pub enum FeedError {
 }
 
 /// An event of the stream. JSON on one line has no line end that could begin another one.
-fn written(place: EventPosition, json: &str) -> String {
-    format!("id: {}.{}\ndata: {}\n\n", place.event, place.notice, escape::json(json))
+fn written(place: NoticePosition, json: &str) -> String {
+    format!("id: {place}\ndata: {}\n\n", escape::json(json))
 }

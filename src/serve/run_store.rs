@@ -21,6 +21,7 @@ use crate::drive::fold;
 use crate::drive::folded_events::FoldedEvents;
 use crate::drive::requirements::MissingRequirement;
 use crate::drive::status::complete_row;
+use crate::drive::stored_events::events_from;
 use crate::engine::event::{Event, RunDocument};
 use crate::engine::outcome::Status;
 use crate::engine::state::State;
@@ -198,13 +199,7 @@ impl RunStore {
     /// # Errors
     /// When its journal can't be read.
     pub async fn events_from(&self, run_id: &str, from: usize, most_bytes: usize) -> Result<Vec<Event>, Fault> {
-        let from = u64::try_from(from).unwrap_or(u64::MAX);
-        let events = self.journal.read_from(run_id, from, most_bytes).await.map_err(Fault::Store)?;
-        // Only documents are long texts: without one, the texts need not be read.
-        match fold::events(run_id, &events, &[]) {
-            Ok(events) => Ok(events),
-            Err(_) => fold::events(run_id, &events, &self.journal.texts(run_id).await.map_err(Fault::Store)?),
-        }
+        events_from(&*self.journal, run_id, u64::try_from(from).unwrap_or(u64::MAX), most_bytes).await
     }
 
     /// A run that somebody decides about, as it was when it was read first.

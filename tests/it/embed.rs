@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use loopctl::engine::event::Decided;
 use loopctl::{
     AnswerError, Decision, EmbeddedModel, EmbeddedTool, Fault, Finished, Listener, LoadError, Loop, Missing,
-    ModelError, ModelReasoning, ModelReply, ModelRequest, Notice, Refused, Resume, Start, Status, Stop, ToolCall,
-    ToolError, Watch,
+    ModelError, ModelReasoning, ModelReply, ModelRequest, Notice, Refused, Status, Stop, ToolCall, ToolError,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -56,7 +55,7 @@ fn prompt(finished: &Finished) -> String {
 
 #[tokio::test]
 async fn a_typed_tool_takes_its_type_and_gives_its_value() {
-    let run = shares(&[50], &answer(&json!({"grams": 2}))).run(Value::Null).await.unwrap();
+    let run = shares(&[50], &answer(&json!({"grams": 2}))).start(Value::Null).await.unwrap();
     assert!(prompt(&run).contains("Its weight in grams"), "the model reads the doc comment of a field");
     assert_eq!(run.answer_as::<Parcel>().unwrap().grams, 2);
     let wrong = run.answer_as::<u8>().unwrap_err();
@@ -65,7 +64,7 @@ async fn a_typed_tool_takes_its_type_and_gives_its_value() {
 
 #[tokio::test]
 async fn an_error_by_the_question_mark_is_an_observation_without_its_text() {
-    let run = shares(&[0, 1, 300], &answer(&json!("done"))).run(Value::Null).await.unwrap();
+    let run = shares(&[0, 1, 300], &answer(&json!("done"))).start(Value::Null).await.unwrap();
     let prompt = prompt(&run);
     assert!(prompt.contains("failed") && prompt.contains("too light"), "{prompt}");
     assert!(!prompt.contains("invalid digit") && !prompt.contains("scale"), "details are for the trace: {prompt}");
@@ -77,7 +76,7 @@ async fn an_error_by_the_question_mark_is_an_observation_without_its_text() {
 #[tokio::test]
 async fn a_run_without_an_answer_says_where_it_is() {
     let ask = json!({"thought": "t", "action": "__pause_for_human__", "action_input": {"question": "Which one?"}});
-    let run = shares(&[], &ask).run(Value::Null).await.unwrap();
+    let run = shares(&[], &ask).start(Value::Null).await.unwrap();
     assert_eq!(run.answer_as::<String>().unwrap_err().to_string(), "the run has no answer: it is paused: Which one?");
 }
 
@@ -98,7 +97,7 @@ async fn a_loop_keeps_its_runs_in_the_store_that_is_named() {
     let store = format!("sqlite:{}", folder.path().join("runs.db").display());
     let script = || serde_json::from_value(json!({"replies": [answer(&json!("done"))]})).unwrap();
     let load = || Loop::load_text("shares.json", DOCUMENT).tool(Shares).store(&store).script(script()).build();
-    let first = load().unwrap().run(Value::Null).await.unwrap();
+    let first = load().unwrap().start(Value::Null).await.unwrap();
     let again = load().unwrap();
     assert_eq!(again.engine().find(first.run_id()).await.unwrap().unwrap().status, Status::Completed);
     let wrong = Loop::load_text("shares.json", DOCUMENT).tool(Shares).store("nowhere:x").build().unwrap_err();
@@ -132,7 +131,7 @@ fn with_model(model: impl EmbeddedModel) -> Loop {
 
 #[tokio::test]
 async fn a_model_of_the_embedder_is_asked_with_retries_and_needs_no_name() {
-    let run = with_model(Scripted(AtomicU32::new(0))).run(Value::Null).await.unwrap();
+    let run = with_model(Scripted(AtomicU32::new(0))).start(Value::Null).await.unwrap();
     assert!(run.answer_as::<String>().unwrap().contains('2'), "the observation of the call was its last message");
     assert_eq!((run.status(), run.state.counters.model_retries), (Status::Completed, 1));
 }
@@ -152,7 +151,7 @@ impl EmbeddedModel for Broken {
 #[tokio::test]
 async fn a_model_that_panics_or_refuses_fails_the_run_and_not_the_program() {
     for (panics, why) in [(true, "the model \"own\" panicked: out of order"), (false, "no such model")] {
-        let run = with_model(Broken { panics }).run(Value::Null).await.unwrap();
+        let run = with_model(Broken { panics }).start(Value::Null).await.unwrap();
         let error = run.answer_as::<String>().unwrap_err().to_string();
         assert!(run.status() == Status::Failed && error.contains(why), "{error}");
         assert_eq!(run.state.counters.model_retries, 0);
@@ -205,7 +204,7 @@ fn thinker(sent: &Sent, store: &str) -> Loop {
 #[tokio::test]
 async fn the_reasoning_of_an_embedders_model_comes_back_the_same_after_a_resume_at_any_step() {
     let whole = Sent::default();
-    let run = thinker(&whole, "memory").run(Value::Null).await.unwrap();
+    let run = thinker(&whole, "memory").start(Value::Null).await.unwrap();
     let thoughts: Vec<&str> = run.state.entries().iter().map(|entry| &*entry.thought).collect();
     assert_eq!(thoughts, ["I think 0 times.", "I think 1 times.", "I think 2 times."]);
     let whole = whole.lock().unwrap().clone();
@@ -216,12 +215,11 @@ async fn the_reasoning_of_an_embedders_model_comes_back_the_same_after_a_resume_
         let store = format!("sqlite:{}", folder.path().join("runs.db").display());
         let sent = Sent::default();
         let leaver = Leaver { stop: Stop::new(), left: AtomicU32::new(step), how: Stop::leave };
-        let start = Start { run_id: Some("r".into()), ..Start::default() };
-        let watch = Watch { listener: Some(&leaver), stop: Some(leaver.stop.clone()) };
-        let first = thinker(&sent, &store).start(start, watch).await.unwrap();
+        let (loaded, stop) = (thinker(&sent, &store), leaver.stop.clone());
+        let first = loaded.start(Value::Null).id("r").listener(leaver).stop(&stop).await.unwrap();
         if first.status() != Status::Completed {
             resumed += 1;
-            let ended = thinker(&sent, &store).resume("r", Resume::default()).await.unwrap();
+            let ended = thinker(&sent, &store).resume("r").await.unwrap();
             assert_eq!(ended.status(), Status::Completed, "step {step}");
         }
         let mut sent = sent.lock().unwrap().clone();
@@ -239,19 +237,18 @@ async fn a_restart_finds_what_was_left_or_interrupted_and_nothing_that_has_ended
     for id in ["left", "interrupted", "cancelled"] {
         let how = if id == "left" { Stop::leave } else { Stop::after_step };
         let stopper = Leaver { stop: Stop::new(), left: AtomicU32::new(3), how };
-        let start = Start { run_id: Some(id.into()), ..Start::default() };
-        let watch = Watch { listener: Some(&stopper), stop: Some(stopper.stop.clone()) };
-        let run = thinker(&sent, &store).start(start, watch).await.unwrap();
+        let (loaded, stop) = (thinker(&sent, &store), stopper.stop.clone());
+        let run = loaded.start(Value::Null).id(id).listener(stopper).stop(&stop).await.unwrap();
         let status = if id == "left" { Status::Running } else { Status::Cancelled };
         assert_eq!(run.status(), status, "{id}");
     }
     let next = thinker(&sent, &store);
-    assert_eq!(next.cancel("cancelled", None).await.unwrap(), Status::Cancelled);
-    next.start(Start { run_id: Some("done".into()), ..Start::default() }, Watch::default()).await.unwrap();
+    assert_eq!(next.handle("cancelled").cancel("").await.unwrap(), Status::Cancelled);
+    next.start(Value::Null).id("done").await.unwrap();
     let found = next.unfinished().await.unwrap();
     assert_eq!(found, ["left", "interrupted"]);
     for id in found {
-        assert_eq!(next.resume(&id, Resume::default()).await.unwrap().status(), Status::Completed);
+        assert_eq!(next.resume(&id).await.unwrap().status(), Status::Completed);
     }
     assert!(next.unfinished().await.unwrap().is_empty());
 }
@@ -276,7 +273,7 @@ async fn an_embedder_waits_for_the_runs_that_its_runs_started() {
     let found = json!({ "found": [answer(&json!("it"))] });
     let script = serde_json::from_value(json!({ "replies": [call, answer(&json!("ok"))], "loops": found })).unwrap();
     let looped = Loop::load(place.path().join("loop.json")).script(script).build().unwrap();
-    let run = looped.run(Value::Null).await.unwrap();
+    let run = looped.start(Value::Null).await.unwrap();
     looped.engine().started_runs_ended().await;
     let own = looped.engine().find(&format!("{}.1.0", run.run_id())).await.unwrap().unwrap();
     assert_eq!((own.status, own.parent_run_id), (Status::Completed, None));
@@ -294,8 +291,7 @@ impl Listener for Faulty {
 #[tokio::test]
 async fn a_listener_that_panics_ends_no_run() {
     let shares = shares(&[50], &answer(&json!("2 each")));
-    let watch = Watch { listener: Some(&Faulty), stop: None };
-    let ended = shares.start(Start::default(), watch).await.unwrap();
+    let ended = shares.start(Value::Null).listener(Faulty).await.unwrap();
     assert_eq!(ended.answer_as::<String>().unwrap(), "2 each");
 }
 
@@ -310,10 +306,7 @@ async fn a_loop_of_a_file_keeps_its_runs_in_the_store_of_its_project() {
         Loop::load(folder.path().join("loop.json")).tool(Shares).script(script)
     };
     // A run whose id is taken is the one that is there.
-    let run = async |shares: Loop| {
-        let start = Start { run_id: Some("kept".into()), ..Start::default() };
-        shares.start(start, Watch::default()).await.unwrap().answer_as::<String>().unwrap()
-    };
+    let run = async |shares: Loop| shares.start(Value::Null).id("kept").await.unwrap().answer_as::<String>().unwrap();
     assert_eq!(run(load("first").build().unwrap()).await, "first");
     assert_eq!(run(load("second").build().unwrap()).await, "first");
     assert_eq!(run(load("third").store("memory").build().unwrap()).await, "third");
@@ -322,9 +315,8 @@ async fn a_loop_of_a_file_keeps_its_runs_in_the_store_of_its_project() {
 #[tokio::test]
 async fn what_is_refused_and_what_is_missing_has_a_variant_of_its_own() {
     let ended = shares(&[50], &answer(&json!("done")));
-    let run = ended.run(Value::Null).await.unwrap();
-    let yes = || Resume::with(Decision::Approve);
-    let fault = ended.resume(run.run_id(), yes()).await.unwrap_err();
+    let run = ended.start(Value::Null).await.unwrap();
+    let fault = ended.resume(run.run_id()).decide(Decision::Approve).await.unwrap_err();
     assert!(matches!(fault, Fault::Refused(Refused::Ended { status: Status::Completed })), "{fault:?}");
 
     let asks = DOCUMENT.replace("\"name\": \"shares\"", "\"name\": \"shares\", \"requires_approval\": true");
@@ -332,13 +324,12 @@ async fn what_is_refused_and_what_is_missing_has_a_variant_of_its_own() {
         { "thought": "t", "action": "shares", "action_input": { "grams": 50 } }, answer(&json!("done"))] });
     let script = serde_json::from_value(script).unwrap();
     let waits = Loop::load_text("shares.json", asks).tool(Shares).script(script).build().unwrap();
-    let run = waits.run(Value::Null).await.unwrap();
+    let run = waits.start(Value::Null).await.unwrap();
     assert_eq!(run.status(), Status::Paused);
     let other = Decided { hash: Some(format!("sha256:{}", "0".repeat(64))), ..Decided::from(Decision::Approve) };
-    let other = Resume { decided: Some(other), ..Resume::default() };
-    let fault = waits.resume(run.run_id(), other).await.unwrap_err();
+    let fault = waits.resume(run.run_id()).decide(other).await.unwrap_err();
     assert!(matches!(fault, Fault::Refused(Refused::Unseen)), "{fault:?}");
-    assert_eq!(waits.resume(run.run_id(), yes()).await.unwrap().status(), Status::Completed);
+    assert_eq!(waits.resume(run.run_id()).decide(Decision::Approve).await.unwrap().status(), Status::Completed);
 
     let place = tempfile::tempdir().unwrap();
     let write = |name: &str, value: Value| std::fs::write(place.path().join(name), value.to_string()).unwrap();
@@ -351,7 +342,7 @@ async fn what_is_refused_and_what_is_missing_has_a_variant_of_its_own() {
             "tools": [{ "type": "action", "name": "ask" }] }, "actions": [action] }),
     );
     let needs = Loop::load(place.path().join("loop.json")).store("memory").build().unwrap();
-    let fault = needs.run(Value::Null).await.unwrap_err();
+    let fault = needs.start(Value::Null).await.unwrap_err();
     let Fault::Missing(missing) = &fault else { panic!("{fault:?}") };
     let what: Vec<Missing> = missing.iter().map(|missing| missing.what.clone()).collect();
     let (model, secret) = (Missing::Model { name: "gpt-x".into() }, Missing::Secret { name: "key".into() });

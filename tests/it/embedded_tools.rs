@@ -9,8 +9,8 @@ use hyper_util::service::TowerToHyperService;
 use loopctl::serve::{ServeError, ServerOptions, Service};
 use loopctl::testing::{Scenarios, ScenariosError};
 use loopctl::{
-    Decision, EmbeddedModel, EmbeddedTool, Engine, Fault, Loop, ModelError, ModelReply, ModelRequest, Resume, Status,
-    ToolCall, ToolError,
+    Decision, EmbeddedModel, EmbeddedTool, Engine, Fault, Loop, ModelError, ModelReply, ModelRequest, Status, ToolCall,
+    ToolError,
 };
 use serde_json::{Value, json};
 
@@ -102,13 +102,13 @@ async fn a_tool_is_a_step_of_a_workflow_of_its_items_and_of_on_failure() {
     let stock = Stock::default();
     let flow = Loop::load_text("parts.json", parts().to_string()).engine(&engine(&stock)).build().unwrap();
     assert!(flow.warnings().is_empty(), "{:?}", flow.warnings());
-    let run = flow.run(json!({ "parts": ["P-2", "P-3"] })).await.unwrap();
+    let run = flow.start(json!({ "parts": ["P-2", "P-3"] })).await.unwrap();
     let answer: Value = run.answer_as().unwrap();
     assert_eq!((&answer["first"], &answer["each"][1]["output"]["part"]), (&json!(12), &json!("P-3")), "{answer}");
     assert_eq!(answer["each"][0]["output"]["run"], run.run_id());
     assert_eq!(stock.0.load(Ordering::SeqCst), 3);
     for (part, class) in [("P-0", "tool panicked"), ("P-1", "unknown part")] {
-        let run = flow.run(json!({ "parts": [part] })).await.unwrap();
+        let run = flow.start(json!({ "parts": [part] })).await.unwrap();
         assert_eq!(run.status(), Status::Failed);
         assert!(format!("{:?}", run.state).contains(class), "{class}");
     }
@@ -202,7 +202,7 @@ async fn a_run_keeps_the_tools_that_it_began_with() {
         { "type": "PbotApproval", "properties": { "comment": "Order more?" } },
         step(&json!({ "part": "P-8" }))], "output": "@stock.part" } });
     let load = || Loop::load_text("parts.json", flow.to_string()).tool(Stock::default()).store(&store).build();
-    let paused = load().unwrap().run(json!({})).await.unwrap();
+    let paused = load().unwrap().start(json!({})).await.unwrap();
     assert_eq!(paused.status(), Status::Paused);
     let id = paused.run_id().to_owned();
     // The program without the tool shows the run, and does not continue it.
@@ -214,9 +214,9 @@ async fn a_run_keeps_the_tools_that_it_began_with() {
     assert!(resumed.stderr.contains("the tool `stock` is one of a Rust program"), "{resumed:#?}");
     // A program whose tool is another one now says so, as of a document.
     let other = Loop::load_text("parts.json", flow.to_string()).tool(Recount).store(&store).build().unwrap();
-    let changed = other.resume(&id, Resume::with(Decision::Approve)).await.unwrap_err();
+    let changed = other.resume(&id).decide(Decision::Approve).await.unwrap_err();
     assert!(matches!(&changed, Fault::Changed { file } if file == "embedded tool stock"), "{changed:?}");
-    let ended = load().unwrap().resume(&id, Resume::with(Decision::Approve)).await.unwrap();
+    let ended = load().unwrap().resume(&id).decide(Decision::Approve).await.unwrap();
     assert_eq!(ended.answer_as::<String>().unwrap(), "P-8");
 }
 

@@ -28,6 +28,7 @@ mod crash_workflow_tool;
 mod diagnostics_doc;
 mod editor_schemas;
 mod embed;
+mod embed_handles;
 mod embedded_tools;
 mod estimate;
 mod fmt_command;

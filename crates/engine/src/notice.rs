@@ -308,6 +308,9 @@ pub trait Listener: Send + Sync {
         false
     }
 
+    /// Hears that what the run is resumed with fits, and is durable: with what follows, its driver is concerned alone.
+    fn on_accepted(&self) {}
+
     /// Hears for which run this one waits, in their line: it begins when enough of those ahead have ended.
     fn on_line(&self, _first: &str) {}
 

@@ -1,7 +1,7 @@
 //! No promise of stability: a part of loopctl. Use the crate `loopctl`.
 //!
-//! The world around the loop: the files of a project ([`project`]), the stores of runs ([`journal`]), and the driver that
-//! calls models and tools ([`drive`]).
+//! The world around the loop: the files of a project ([`project`]), the stores of runs ([`journal`]), the driver that
+//! calls models and tools ([`drive`]), and what a program around it types ([`embed`]).
 #![cfg_attr(
     test,
     allow(
@@ -15,5 +15,6 @@
 )]
 
 pub mod drive;
+pub mod embed;
 pub mod journal;
 pub mod project;

@@ -11,10 +11,11 @@ use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::drive::notices::NoticePosition;
 use crate::engine::flow::record::StepStatus;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::feed::{EventPosition, Feed, FeedError, WantedEvents};
+use crate::serve::feed::{Feed, FeedError, WantedEvents};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::{Owner, QuotaItem};
 use crate::serve::request::{self, RunId};
@@ -63,7 +64,7 @@ pub async fn events(
     let permit = app.quotas.take(&Owner::from(&caller), QuotaItem::EventStream)?;
     let wrong =
         || ProblemDetails::new(StatusCode::BAD_REQUEST, "bad_event_id", "the run has no event of this `Last-Event-ID`");
-    let seen: Option<EventPosition> = match headers.get("last-event-id") {
+    let seen: Option<NoticePosition> = match headers.get("last-event-id") {
         Some(id) => Some(id.to_str().ok().and_then(|id| id.parse().ok()).ok_or_else(wrong)?),
         None => None,
     };

@@ -82,7 +82,7 @@ async fn a_run_with_such_types_ends() {
     let charge = charge(json!([
         {"thought": "Look.", "action": "charge", "action_input": {"id": 18446744073709551615u64}},
         {"thought": "Done.", "action": "__complete__", "action_input": {"answer": "charged"}}]));
-    let ended = charge.run(json!({})).await.unwrap();
+    let ended = charge.start(json!({})).await.unwrap();
     assert_eq!(ended.answer_as::<String>().unwrap(), "charged");
 }
 
@@ -99,7 +99,7 @@ async fn a_number_of_a_model_that_can_not_be_held_is_answered_with_a_sentence() 
     let charge = charge(json!([
         "{\"thought\": \"Look.\", \"action\": \"charge\", \"action_input\": {\"id\": 12345678901234567890123}}",
         {"thought": "Done.", "action": "__complete__", "action_input": {"answer": "charged"}}]));
-    let ended = charge.run(json!({})).await.unwrap();
+    let ended = charge.start(json!({})).await.unwrap();
     let state = format!("{ended:?}");
     assert!(state.contains("more digits than can be held exactly"), "{state}");
 }

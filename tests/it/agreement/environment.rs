@@ -5,7 +5,9 @@ use std::path::Path;
 
 use loopctl::compile::{Texts, compile};
 use loopctl::diagnostic::Source;
-use loopctl::{Engine, Program, Start, Watch, load_texts};
+use loopctl::drive::engine::Watch;
+use loopctl::drive::start::Start;
+use loopctl::{Engine, Program, load_texts};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use loopctl::compile::Texts;
 use loopctl::diagnostic::{Diagnostic, Source};
+use loopctl::drive::engine::Watch;
+use loopctl::drive::start::Start;
 use loopctl::engine::state::Phase;
-use loopctl::{Engine, Start, Watch, load_texts};
+use loopctl::{Engine, load_texts};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};

@@ -16,10 +16,12 @@ use std::sync::LazyLock;
 
 use loopctl::compile::{Texts, compile};
 use loopctl::diagnostic::Source;
+use loopctl::drive::engine::Watch;
+use loopctl::drive::start::Start;
 use loopctl::engine::state::Phase;
 use loopctl::language::{Action, AgentRequest, LoopDocument, Project, Script, WorkflowDocument};
 use loopctl::syntax::document::{DocumentKind, read_as};
-use loopctl::{Engine, Start, Watch, load_texts};
+use loopctl::{Engine, load_texts};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde::de::DeserializeOwned;

@@ -8,13 +8,14 @@ use std::time::Duration;
 use loopctl::compile::{Texts, compile};
 use loopctl::diagnostic::Source;
 use loopctl::drive::clock::simulated;
+use loopctl::drive::engine::{Resume, Watch};
+use loopctl::drive::start::Start;
 use loopctl::engine::budget::cost_usd;
 use loopctl::engine::estimate::{Estimate, EstimatedRun, estimate};
 use loopctl::engine::event::{Finish, Tokens};
 use loopctl::language::project::Price;
 use loopctl::{
-    BoxFuture, DynTool, EmbeddedModel, Engine, ModelError, ModelReply, ModelRequest, Resume, Start, Status, ToolCall,
-    ToolFault, Watch,
+    BoxFuture, DynTool, EmbeddedModel, Engine, ModelError, ModelReply, ModelRequest, Status, ToolCall, ToolFault,
 };
 use serde_json::{Value, json};
 

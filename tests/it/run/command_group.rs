@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 
+use loopctl::drive::engine::Watch;
+use loopctl::drive::start::Start;
 use loopctl::engine::event::{EventKind, ToolResult};
-use loopctl::{Engine, Start, Watch, journal};
+use loopctl::{Engine, journal};
 use serde_json::{Value, json};
 
 use crate::common::{Place, complete, gone, think};

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use loopctl::drive::engine::Watch;
+use loopctl::drive::start::Start;
 use loopctl::journal::memory::MemoryJournal;
-use loopctl::{Engine, Listener, Notice, Start, Watch};
+use loopctl::{Engine, Listener, Notice};
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Server};

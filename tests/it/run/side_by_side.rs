@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use loopctl::{Engine, Listener, Notice, Start, Watch, journal};
+use loopctl::drive::engine::Watch;
+use loopctl::drive::start::Start;
+use loopctl::{Engine, Listener, Notice, journal};
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Server};

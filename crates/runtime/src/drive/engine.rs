@@ -75,14 +75,20 @@ impl Engine {
         // On the heap, and dropped when the run is driven: each of a thousand waiting runs holds its driver
         // only.
         let begin = Box::pin(self.begin(program, start));
-        async move {
-            let started = match begin.await? {
-                Begin::New(started) => started,
-                Begin::Same(run_id) => return Box::pin(self.join(program, &run_id, watch)).await,
-            };
-            let finished = self.drive(program, started, watch.clone()).await?;
-            Box::pin(self.in_its_turn(program, finished, watch)).await
-        }
+        async move { self.run_created(program, begin.await?, watch).await }
+    }
+
+    /// [`Engine::run`] for a run that [`Engine::begin`] made durable.
+    ///
+    /// # Errors
+    /// When the store fails under way.
+    pub async fn run_created(&self, program: &Arc<Program>, begin: Begin, watch: Watch<'_>) -> Result<Finished, Fault> {
+        let started = match begin {
+            Begin::New(started) => started,
+            Begin::Same(run_id) => return Box::pin(self.join(program, &run_id, watch)).await,
+        };
+        let finished = self.drive(program, started, watch.clone()).await?;
+        Box::pin(self.in_its_turn(program, finished, watch)).await
     }
 
     /// Resumes a run: with what a human decided, or where it was cut off. A run that has ended, or waits for a
@@ -112,6 +118,7 @@ impl Engine {
             match Box::pin(self.decide_elsewhere(program, &mut read, &resume)).await? {
                 DecidedElsewhere::NotDriven => {}
                 DecidedElsewhere::Taken | DecidedElsewhere::Queued => {
+                    watch.accepted();
                     return Box::pin(self.join(program, run_id, watch)).await;
                 }
             }

@@ -9,7 +9,7 @@ use loopctl_lang::diagnostic::{Diagnostic, Remedy};
 pub const BUSY: &str = "busy";
 
 /// Why a run was not driven, or not to its end.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// The input does not fit the document, or the document can't be run here.

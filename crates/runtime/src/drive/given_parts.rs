@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use super::handled_runs::HandledRuns;
 use super::model::{DynModel, ScriptPlayer};
 use super::tool::DynTool;
 
@@ -15,4 +16,6 @@ pub(super) struct GivenParts {
     pub tools: BTreeMap<String, Arc<dyn DynTool>>,
     pub models: BTreeMap<String, Arc<dyn DynModel>>,
     pub api_key: Option<SecretString>,
+    /// The runs that handles of the program drive.
+    pub driven: Arc<HandledRuns>,
 }

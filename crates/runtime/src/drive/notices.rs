@@ -1,11 +1,8 @@
-//! Notices as a stream, for embedders that prefer reading to a callback.
+//! What listeners hear, and the place of a notice in its run.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use futures_util::Stream;
-use tokio::sync::mpsc;
+use std::str::FromStr;
 
 use loopctl_engine::notice::{Listener, Notice};
 
@@ -16,57 +13,54 @@ pub(super) fn report(listener: &dyn Listener, notice: Notice) {
     }
 }
 
-/// A listener and the stream of its notices. The run never waits for the reader: unread notices are kept in
-/// memory, and notices after the stream was dropped are discarded. The stream ends when the listener is
-/// dropped.
-pub fn notices() -> (NoticeSender, Notices) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    (NoticeSender { sender, deltas: false }, Notices { receiver })
+/// The most digits of a number in a position.
+const MOST_DIGITS: usize = 9;
+
+/// The place of a notice in its run. It is written as `EVENT.NOTICE`, like `12.0`: what `Last-Event-ID` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NoticePosition {
+    /// The event's number in the journal, from 0.
+    pub event: usize,
+    /// The notice's number in the event, from 0.
+    pub notice: usize,
 }
 
-/// Puts the notices of a run into a [`Notices`] stream.
-#[derive(Debug, Clone)]
-pub struct NoticeSender {
-    sender: mpsc::UnboundedSender<Notice>,
-    deltas: bool,
-}
-
-impl NoticeSender {
-    /// The same, with the model's replies in pieces as they come.
-    #[must_use]
-    pub fn with_deltas(self) -> Self {
-        Self { deltas: true, ..self }
+impl fmt::Display for NoticePosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.event, self.notice)
     }
 }
 
-impl Listener for NoticeSender {
-    fn on(&self, notice: Notice) {
-        // If the stream was dropped, nobody wants the notice.
-        drop(self.sender.send(notice));
-    }
+/// A text that is no position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the position of a notice is two numbers, like 12.0")]
+pub struct PositionError;
 
-    fn wants_deltas(&self) -> bool {
-        self.deltas
-    }
-}
+impl FromStr for NoticePosition {
+    type Err = PositionError;
 
-/// The notices of a run, in order.
-#[derive(Debug)]
-pub struct Notices {
-    receiver: mpsc::UnboundedReceiver<Notice>,
-}
-
-impl Notices {
-    /// The next notice; none when every [`NoticeSender`] is gone.
-    pub async fn next(&mut self) -> Option<Notice> {
-        self.receiver.recv().await
+    fn from_str(text: &str) -> Result<Self, PositionError> {
+        let (event, notice) = text.split_once('.').ok_or(PositionError)?;
+        let number = |text: &str| {
+            let is_plain = !text.is_empty() && text.len() <= MOST_DIGITS;
+            let digits = text.bytes().map(|byte| byte.is_ascii_digit().then(|| usize::from(byte - b'0')));
+            let number = digits.filter(|_| is_plain).try_fold(0usize, |number, digit| Some(number * 10 + digit?));
+            number.filter(|_| is_plain).ok_or(PositionError)
+        };
+        Ok(Self { event: number(event)?, notice: number(notice)? })
     }
 }
 
-impl Stream for Notices {
-    type Item = Notice;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Notice>> {
-        self.receiver.poll_recv(context)
+    #[test]
+    fn a_position_is_read_as_it_is_written_and_nothing_else_is() {
+        let position = NoticePosition { event: 12, notice: 3 };
+        assert_eq!((position.to_string().as_str(), "12.3".parse()), ("12.3", Ok(position)));
+        for text in ["", ".", "1", "1.", ".1", "1.-1", "+1.0", "1.2.3", "1234567890.0", "1.x"] {
+            assert_eq!(text.parse::<NoticePosition>(), Err(PositionError), "{text}");
+        }
     }
 }

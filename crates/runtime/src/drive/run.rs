@@ -217,7 +217,10 @@ impl<'a> Driver<'a> {
         }
         let continues = matches!(self.state.phase, Phase::Ended(_));
         match self.take_all(what).await {
-            Ok(effects) => self.drive_in_line(effects, continues).await,
+            Ok(effects) => {
+                self.watch.accepted();
+                self.drive_in_line(effects, continues).await
+            }
             Err(fault) => {
                 drop(self.lease.guard.give_back().await);
                 Err(refused(fault))

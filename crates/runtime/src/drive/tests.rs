@@ -8,7 +8,6 @@ use tokio::sync::Notify;
 use super::engine::{Engine, Resume, Watch};
 use super::fault::Fault;
 use super::fold;
-use super::notices::notices;
 use super::start::Start;
 use super::stop::Stop;
 use super::tool::DynTool;
@@ -22,6 +21,22 @@ use loopctl_engine::outcome::{Status, Termination};
 use loopctl_lang::compile::{Texts, compile};
 use loopctl_lang::diagnostic::Source;
 use loopctl_lang::program::Program;
+
+/// A listener that keeps what it hears.
+#[derive(Default)]
+pub(super) struct Heard(std::sync::Mutex<Vec<Notice>>);
+
+impl Heard {
+    pub(super) fn all(&self) -> Vec<Notice> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Listener for Heard {
+    fn on(&self, notice: Notice) {
+        self.0.lock().unwrap().push(notice);
+    }
+}
 
 /// A tool that signals when it is called, and never returns.
 pub(super) struct Hangs(pub(super) Arc<Notify>);
@@ -379,17 +394,14 @@ async fn a_driven_run_is_not_driven_twice() {
 }
 
 #[tokio::test]
-async fn the_stream_has_all_notices_in_order_and_ends_with_the_run() {
+async fn a_listener_hears_all_notices_in_order() {
     let program = compiled(&json!({}), &[]);
     let replies = [think("__log_progress__", json!({ "message": "m" })), complete()];
     let Place { engine, .. } = place(&program, &replies, &json!({}));
-    let (listener, mut stream) = notices();
+    let listener = Heard::default();
     engine.run(&program, start(), Watch { listener: Some(&listener), stop: None }).await.unwrap();
-    drop(listener);
-    let mut names = Vec::new();
-    while let Some(notice) = stream.next().await {
-        names.push(serde_json::to_value(&notice).unwrap()["event"].as_str().unwrap().to_owned());
-    }
+    let name = |notice: &Notice| serde_json::to_value(notice).unwrap()["event"].as_str().unwrap().to_owned();
+    let names: Vec<String> = listener.all().iter().map(name).collect();
     let expected =
         "run_started model_asked model_replied observed progress model_asked model_replied observed run_ended";
     assert_eq!(names.join(" "), expected);

@@ -3,9 +3,8 @@
 use serde_json::json;
 
 use super::engine::{Engine, Resume, Watch};
-use super::notices::notices;
 use super::stop::Stop;
-use super::tests::{Place, compiled, complete, place, start, think};
+use super::tests::{Heard, Place, compiled, complete, place, start, think};
 use loopctl_engine::event::{Decision, EventKind};
 use loopctl_engine::notice::{self, Notice};
 use loopctl_engine::outcome::Status;
@@ -30,8 +29,8 @@ async fn a_listener_hears_what_the_journal_gives_over_pauses_stops_and_resumes()
         complete(),
     ];
     let Place { engine, called } = place(&program, &replies, &json!({}));
-    let (teller, mut heard) = notices();
-    let watch = |stop| Watch { listener: Some(&teller), stop };
+    let heard = Heard::default();
+    let watch = |stop| Watch { listener: Some(&heard), stop };
     let paused = engine.run(&program, start(), watch(None)).await.unwrap();
     assert_eq!(paused.status(), Status::Paused);
     let stop = Stop::new();
@@ -48,11 +47,7 @@ async fn a_listener_hears_what_the_journal_gives_over_pauses_stops_and_resumes()
     let happened = Resume::with(Decision::Happened(json!("it did")));
     let ended = engine.resume(&program, "r", happened, watch(None)).await.unwrap();
     assert_eq!(ended.status(), Status::Completed);
-    drop(teller);
-    let mut live = Vec::new();
-    while let Some(notice) = heard.next().await {
-        live.push(notice);
-    }
+    let live = heard.all();
     assert_eq!(live, of_journal(&engine, &program).await);
     let resumed = live.iter().filter(|notice| matches!(notice, Notice::RunResumed { .. })).count();
     assert_eq!(resumed, 3);
@@ -65,12 +60,11 @@ async fn a_paused_run_with_a_new_document_and_no_decision_is_not_resumed() {
     let replies = [think("__pause_for_human__", json!({ "question": "q" })), complete()];
     let Place { engine, .. } = place(&old, &replies, &json!({}));
     engine.run(&old, start(), Watch::default()).await.unwrap();
-    let (teller, mut heard) = notices();
+    let heard = Heard::default();
     let adopt = Resume { new_document: true, ..Resume::default() };
-    let paused = engine.resume(&new, "r", adopt, Watch { listener: Some(&teller), stop: None }).await.unwrap();
+    let paused = engine.resume(&new, "r", adopt, Watch { listener: Some(&heard), stop: None }).await.unwrap();
     assert_eq!(paused.status(), Status::Paused);
-    drop(teller);
-    assert_eq!(heard.next().await, None);
+    assert_eq!(heard.all(), []);
     let events = engine.events("r").await.unwrap();
     assert!(matches!(events.last().unwrap().kind, EventKind::NewDocument(_)));
 }

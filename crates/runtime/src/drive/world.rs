@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::answer_hint::AnswerHints;
 use super::given_parts::GivenParts;
+use super::handled_runs::HandledRuns;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::model::Models;
@@ -24,6 +25,13 @@ use loopctl_engine::notice::Listener;
 #[derive(Clone)]
 pub struct Engine {
     pub(super) world: Arc<World>,
+}
+
+impl Engine {
+    /// The runs that handles drive.
+    pub(crate) fn driven(&self) -> &Arc<HandledRuns> {
+        &self.world.given.driven
+    }
 }
 
 /// What all runs of an engine share.
@@ -69,6 +77,15 @@ pub struct Watch<'a> {
     pub stop: Option<Stop>,
 }
 
+impl Watch<'_> {
+    /// Says that what the run is resumed with is durable.
+    pub(super) fn accepted(&self) {
+        if let Some(listener) = self.listener {
+            listener.on_accepted();
+        }
+    }
+}
+
 /// How to resume a run.
 #[derive(Debug, Clone, Default)]
 pub struct Resume {
@@ -100,6 +117,16 @@ impl Resume {
     /// Raises limits.
     pub fn raise(limits: RaisedLimits) -> Self {
         Self { raised: Some(LimitsRaised { limits, ..LimitsRaised::default() }), ..Self::default() }
+    }
+
+    /// The same, by somebody of this name, for the record.
+    #[must_use]
+    pub fn by(mut self, name: &str) -> Self {
+        let by = || Some(name.to_owned());
+        self.decided.iter_mut().for_each(|decided| decided.by = by());
+        self.retried.iter_mut().for_each(|retried| retried.by = by());
+        self.raised.iter_mut().for_each(|raised| raised.by = by());
+        self
     }
 
     /// The same for this run, which knows who started it: a decision has all names of who decides.

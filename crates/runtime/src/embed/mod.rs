@@ -1,4 +1,9 @@
-//! Loops inside a program of yours: from a document to a runnable loop, in one chain of calls.
+//! What a program around the engine types: from a document to a loop in one chain of calls, and its runs by handles.
+
+mod handle;
+mod notices;
+mod outcome;
+mod spawn;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,20 +11,21 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::diagnostic::{Diagnostic, Source};
+pub use self::handle::RunHandle;
+pub use self::notices::{Notices, RunNotice};
+pub use self::outcome::{Outcome, PauseOutcome, PausedCall};
+pub use self::spawn::{ResumeRun, StartRun};
 use crate::drive::builder::EngineBuilder;
-use crate::drive::engine::{Engine, Resume, Watch};
+use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
 use crate::drive::model::EmbeddedModel;
-use crate::drive::run_result::Finished;
-use crate::drive::start::Start;
 use crate::drive::tool::DynTool;
-use crate::engine::outcome::Status;
-use crate::journal::{self, CancelRequest, Journal, StoreError};
-use crate::language::Script;
-use crate::program::Program;
+use crate::journal::{self, Journal, StoreError};
 use crate::project;
 use crate::project::load::{DocumentError, load_texts};
+use loopctl_lang::diagnostic::{Diagnostic, Source};
+use loopctl_lang::language::Script;
+use loopctl_lang::program::Program;
 
 /// A loop that is ready to run: the compiled document, and the engine that runs it. Cheap to clone.
 #[derive(Clone)]
@@ -91,7 +97,7 @@ impl LoopBuilder {
         self
     }
 
-    /// Registers a tool written in Rust: an [`EmbeddedTool`](crate::EmbeddedTool), or a [`DynTool`].
+    /// Registers a tool written in Rust: an [`EmbeddedTool`](crate::drive::tool::EmbeddedTool), or a [`DynTool`].
     #[must_use]
     pub fn tool(mut self, tool: impl DynTool + 'static) -> Self {
         self.engine = self.engine.tool(tool);
@@ -158,28 +164,20 @@ impl LoopBuilder {
 }
 
 impl Loop {
-    /// Runs the loop until it ends or waits for a human.
-    ///
-    /// # Errors
-    /// When the input does not match the loop's, a model or secret is missing, or the store fails.
-    pub async fn run(&self, input: Value) -> Result<Finished, Fault> {
-        self.start(Start { input, ..Start::default() }, Watch::default()).await
+    /// Starts a run: `orders.start(input).id("order-7").await?` waits until it ends or waits for a human, and
+    /// `orders.start(input).spawn().await?` gives a handle as soon as it is durable.
+    pub fn start(&self, input: Value) -> StartRun {
+        StartRun::new(self.clone(), input)
     }
 
-    /// Runs the loop as `start` says, watched by `watch`.
-    ///
-    /// # Errors
-    /// As those of [`Engine::run`].
-    pub async fn start(&self, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
-        self.engine.run(&self.program, start, watch).await
+    /// Resumes a run: with a human's decision, as `orders.resume("order-7").answer("Yes.").await?`, or where it was cut off.
+    pub fn resume(&self, run_id: impl Into<String>) -> ResumeRun {
+        ResumeRun::new(self.clone(), run_id.into())
     }
 
-    /// Resumes a run: with a human's decision, or where it was cut off.
-    ///
-    /// # Errors
-    /// As those of [`Engine::resume`].
-    pub async fn resume(&self, run_id: &str, resume: Resume) -> Result<Finished, Fault> {
-        self.engine.resume(&self.program, run_id, resume, Watch::default()).await
+    /// The run of this id: to read, to wait for, or to cancel. Nothing is resumed by it.
+    pub fn handle(&self, run_id: impl Into<String>) -> RunHandle {
+        RunHandle::new(self.clone(), run_id.into())
     }
 
     /// The ids of the runs of the loop that an earlier process left, interrupted or was cut off in, the oldest first:
@@ -190,14 +188,6 @@ impl Loop {
     pub async fn unfinished(&self) -> Result<Vec<String>, Fault> {
         let runs = self.engine.unfinished(&self.program).await?;
         Ok(runs.into_iter().map(|run| run.run_id).collect())
-    }
-
-    /// Ends a run by hand.
-    ///
-    /// # Errors
-    /// As those of [`Engine::cancel`].
-    pub async fn cancel(&self, run_id: &str, reason: Option<String>) -> Result<Status, Fault> {
-        self.engine.cancel(&self.program, run_id, CancelRequest { reason, by: None }).await
     }
 
     /// The engine, for everything that has no method here.
