@@ -121,7 +121,8 @@ pub use engine::outcome::{Answer, RunError, Status, Termination};
 pub use engine::step::Refused;
 pub use journal::StoreError;
 pub use loopctl_runtime::embed::{
-    LoadError, Loop, LoopBuilder, Notices, Outcome, PauseOutcome, PausedCall, ResumeRun, RunHandle, RunNotice, StartRun,
+    Keeper, LoadError, Loop, LoopBuilder, Notices, Outcome, PauseOutcome, PausedCall, ResumeRun, RunHandle, RunNotice,
+    StartRun,
 };
 pub use program::Program;
 pub use project::load::{DocumentError, Loaded, examine, load, load_texts};

@@ -29,6 +29,7 @@ mod diagnostics_doc;
 mod editor_schemas;
 mod embed;
 mod embed_handles;
+mod embed_keeper;
 mod embedded_tools;
 mod estimate;
 mod fmt_command;

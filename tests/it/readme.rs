@@ -342,7 +342,7 @@ fn the_language_page_lists_its_chapters() {
 fn the_rust_of_the_page_is_that_of_the_example() {
     let example = format!("{}{}", page("examples/embed.rs"), page("examples/service/main.rs"));
     let blocks = blocks(&page("docs/embed.md"), "rust");
-    assert_eq!(blocks.len(), 4);
+    assert_eq!(blocks.len(), 3);
     for (line, body) in blocks {
         for (at, code) in body.lines().enumerate() {
             assert!(

@@ -60,7 +60,7 @@ impl RunHandle {
     }
 
     /// Waits until nobody drives the run: it has ended, waits for a human, or was left. A run that another process drives is waited
-    /// for, too; one that nobody drives until somebody resumes it ([`Loop::resume`]).
+    /// for, too; one that nobody drives until somebody resumes it ([`Loop::resume`], [`Engine::keep`](crate::drive::engine::Engine::keep)).
     ///
     /// # Errors
     /// Why it was left, if that was no decision of the run or of a stop; or when there is no such run.

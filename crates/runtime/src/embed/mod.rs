@@ -1,6 +1,8 @@
-//! What a program around the engine types: from a document to a loop in one chain of calls, and its runs by handles.
+//! What a program around the engine types: from a document to a loop in one chain of calls, its runs by handles, and what keeps
+//! them going.
 
 mod handle;
+mod keeper;
 mod notices;
 mod outcome;
 mod spawn;
@@ -12,6 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use self::handle::RunHandle;
+pub use self::keeper::Keeper;
 pub use self::notices::{Notices, RunNotice};
 pub use self::outcome::{Outcome, PauseOutcome, PausedCall};
 pub use self::spawn::{ResumeRun, StartRun};
@@ -181,7 +184,7 @@ impl Loop {
     }
 
     /// The ids of the runs of the loop that an earlier process left, interrupted or was cut off in, the oldest first:
-    /// [`Loop::resume`] continues each of them.
+    /// [`Loop::resume`] continues each of them, and [`Engine::keep`] all but the interrupted ones by itself.
     ///
     /// # Errors
     /// When the store fails.
