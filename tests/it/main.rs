@@ -30,6 +30,7 @@ mod editor_schemas;
 mod embed;
 mod embed_handles;
 mod embed_keeper;
+mod embed_parts;
 mod embedded_tools;
 mod estimate;
 mod fmt_command;

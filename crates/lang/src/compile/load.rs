@@ -18,8 +18,8 @@ use super::review::ReviewedValues;
 use super::steps::{self, Steps};
 use super::{Compiled, Texts, documents};
 use crate::diagnostic::{Diagnostic, Remedy, Source, codes, few};
-use crate::language::Project;
 use crate::language::mcp_offer::McpOffer;
+use crate::language::{Project, SecretSource};
 use crate::program::Program;
 use crate::program::schema::too_many_patterns_in;
 use crate::syntax::document::{Document, DocumentKind, read};
@@ -35,6 +35,7 @@ pub fn compile(texts: &Texts) -> Compiled {
 pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let mut faults = Vec::new();
     let (project, settings) = project(texts.project.as_ref(), &mut faults);
+    let settings = settings.map(|settings| with_secrets(settings, &texts.secrets));
     let is_loop = LoopLayout::of(&main).is_some() || !steps::roots(&main).is_empty();
     let shelf = if is_loop { Shelf::read(texts) } else { Shelf::default() };
     let mut calls = Linker::new(texts, Arc::new(shelf), settings, one);
@@ -220,6 +221,21 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Doc
         }
     };
     (Some(document), settings)
+}
+
+/// The settings with the secrets that the program around the engine gives.
+fn with_secrets(settings: Arc<Project>, given: &[String]) -> Arc<Project> {
+    let lacks = |key: &&String| !settings.orgconfig.contains_key(*key);
+    let lacking: Vec<String> = given.iter().filter(lacks).cloned().collect();
+    if lacking.is_empty() {
+        return settings;
+    }
+    let mut settings = Project::clone(&settings);
+    settings.orgconfig.extend(lacking.into_iter().map(|key| {
+        let source = SecretSource::given(&key);
+        (key, source)
+    }));
+    Arc::new(settings)
 }
 
 fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {

@@ -72,6 +72,8 @@ pub struct Texts {
     pub embedded: Vec<ToolSignature>,
     /// The file that says which these are, where there is no such program.
     pub embedded_file: Option<Arc<EmbeddedFile>>,
+    /// The keys of the secrets that the program around the engine gives: `orgconfig` of the project may lack them.
+    pub secrets: Vec<String>,
     /// The tools of MCP servers.
     pub locked: LockedTools,
     /// Why files beside the document could not be read: reported when an action is not found.
@@ -98,6 +100,7 @@ impl Texts {
             extra_actions: Vec::new(),
             workflows: Vec::new(),
             embedded: Vec::new(),
+            secrets: Vec::new(),
             embedded_file: None,
             locked: LockedTools::default(),
             unread: Vec::new(),

@@ -26,7 +26,20 @@ pub struct SecretCommand {
     pub ttl_s: Option<u64>,
 }
 
+/// What begins the source of a secret that the program around the engine gives. Nobody writes it.
+const GIVEN: &str = "given:";
+
 impl SecretSource {
+    /// The source of a secret that the program around the engine gives under a key.
+    pub fn given(key: &str) -> Self {
+        Self::Written(format!("{GIVEN}{key}"))
+    }
+
+    /// The key of such a source.
+    pub fn given_key(source: &str) -> Option<&str> {
+        source.strip_prefix(GIVEN)
+    }
+
     /// The text; none for a program.
     pub fn written(&self) -> Option<&str> {
         match self {

@@ -10,7 +10,7 @@ use super::given_parts::GivenParts;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::long_work;
-use super::model::{EmbeddedModel, ModelGates, Models, ScriptPlayer};
+use super::model::{DynModel, ModelGates, Models, ScriptPlayer};
 use super::model_waits::ModelWaits;
 use super::pending_model_call::Deaths;
 use super::run_meter::RunMeters;
@@ -103,7 +103,7 @@ impl EngineBuilder {
     /// A model written in Rust, by this name. It replaces a model of the project with the same name. A loop
     /// that names no model uses it when it is the only one.
     #[must_use]
-    pub fn model(mut self, name: impl Into<String>, model: impl EmbeddedModel) -> Self {
+    pub fn model(mut self, name: impl Into<String>, model: impl DynModel + 'static) -> Self {
         self.given.models.insert(name.into(), Arc::new(model));
         self
     }
@@ -114,6 +114,19 @@ impl EngineBuilder {
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.given.api_key = Some(SecretString::from(key.into()));
         self
+    }
+
+    /// Gives a secret by its key, in place of `orgconfig` of the project: documents write `orgconfig:KEY`. As each secret, it is removed
+    /// from what is stored and shown.
+    #[must_use]
+    pub fn secret(mut self, key: impl Into<String>, secret: impl Into<SecretString>) -> Self {
+        self.given.secrets.insert(key.into(), secret.into());
+        self
+    }
+
+    /// The keys of the secrets that it gives.
+    pub fn secret_keys(&self) -> Vec<String> {
+        self.given.secrets.keys().cloned().collect()
     }
 
     /// Who drives the runs that a run starts without waiting for them. Default: a task for each, in this process.
@@ -161,7 +174,9 @@ impl EngineBuilder {
     pub fn build(self) -> Engine {
         set_departure(long_work::leave);
         let addresses = self.project.notify.values().filter_map(|target| target.url.as_deref());
-        let mut vault = Vault::new(self.project.orgconfig.clone(), &self.root).with_addresses(addresses);
+        let given = self.given.secrets.clone();
+        let mut vault =
+            Vault::new(self.project.orgconfig.clone(), &self.root).with_given(given).with_addresses(addresses);
         if self.stage.as_ref().is_none_or(|stage| stage.is_live) {
             let programs = AllowedPrograms::new(&self.project.allow.commands, &self.root);
             vault = vault.with_programs(Arc::new(programs));

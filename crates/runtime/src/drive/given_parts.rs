@@ -16,6 +16,8 @@ pub(super) struct GivenParts {
     pub tools: BTreeMap<String, Arc<dyn DynTool>>,
     pub models: BTreeMap<String, Arc<dyn DynModel>>,
     pub api_key: Option<SecretString>,
+    /// Secrets by their keys in `orgconfig`.
+    pub secrets: BTreeMap<String, SecretString>,
     /// The runs that handles of the program drive.
     pub driven: Arc<HandledRuns>,
 }

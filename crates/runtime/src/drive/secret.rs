@@ -63,6 +63,8 @@ pub struct Vault {
     addresses: BTreeSet<String>,
     found: RwLock<FoundSecret>,
     programs: Programs,
+    /// What the program around the engine gives, by its key.
+    given: BTreeMap<String, SecretString>,
     /// The programs that were asked, by the sources of their secrets.
     asked: Mutex<BTreeMap<String, Arc<AskedProgram>>>,
 }
@@ -101,6 +103,7 @@ impl Vault {
             addresses: BTreeSet::new(),
             found: RwLock::default(),
             programs: None,
+            given: BTreeMap::new(),
             asked: Mutex::default(),
         }
     }
@@ -113,6 +116,14 @@ impl Vault {
             SecretSource::Command(command) => Some(source_of(command)),
         };
         self.addresses = addresses.filter_map(source).collect();
+        self
+    }
+
+    /// The same, with secrets that the program around the engine gives: they take the place of those of the project.
+    #[must_use]
+    pub fn with_given(mut self, given: BTreeMap<String, SecretString>) -> Self {
+        self.keys.extend(given.keys().map(|key| (key.clone(), SecretSource::given(key))));
+        self.given = given;
         self
     }
 
@@ -433,6 +444,9 @@ impl Vault {
         }
         if let Some(path) = source.strip_prefix("file:") {
             return from_file(&self.root.join(path)).map_err(|why| format!("the secret file `{path}` {why}"));
+        }
+        if let Some(given) = SecretSource::given_key(source).and_then(|key| self.given.get(key)) {
+            return Ok(given.expose_secret().to_owned());
         }
         // The value may be a secret that was written here by mistake: it is not repeated.
         Err("a secret's source must be `env:VAR` or `file:PATH`".to_owned())

@@ -11,6 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use secrecy::SecretString;
 use serde_json::Value;
 
 pub use self::handle::RunHandle;
@@ -21,14 +22,16 @@ pub use self::spawn::{ResumeRun, StartRun};
 use crate::drive::builder::EngineBuilder;
 use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
-use crate::drive::model::EmbeddedModel;
+use crate::drive::model::DynModel;
 use crate::drive::tool::DynTool;
 use crate::journal::{self, Journal, StoreError};
 use crate::project;
 use crate::project::load::{DocumentError, load_texts};
+use loopctl_lang::compile::Texts;
 use loopctl_lang::diagnostic::{Diagnostic, Source};
-use loopctl_lang::language::Script;
+use loopctl_lang::language::{Project, Script};
 use loopctl_lang::program::Program;
+use loopctl_lang::syntax::document::{self, DocumentKind};
 
 /// A loop that is ready to run: the compiled document, and the engine that runs it. Cheap to clone.
 #[derive(Clone)]
@@ -42,6 +45,8 @@ pub struct Loop {
 pub struct LoopBuilder {
     document: DocumentText,
     actions: Vec<PathBuf>,
+    /// Documents beside it, in memory.
+    beside: Vec<Source>,
     store: Option<String>,
     has_journal: bool,
     engine: EngineBuilder,
@@ -72,7 +77,8 @@ impl Loop {
         LoopBuilder::new(DocumentText::File(path.into()))
     }
 
-    /// Loads a loop from its text. Diagnostics call the text `name`. No file is read: the settings are the defaults.
+    /// Loads a loop from its text. Diagnostics call the text `name`. No file is read: the settings are the defaults, unless
+    /// [`LoopBuilder::document`] gives a project file.
     pub fn load_text(name: &str, text: impl Into<String>) -> LoopBuilder {
         LoopBuilder::new(DocumentText::Text(Source::new(name, text.into())))
     }
@@ -81,7 +87,7 @@ impl Loop {
 impl LoopBuilder {
     fn new(document: DocumentText) -> Self {
         let engine = Engine::builder(Arc::default(), Path::new("."));
-        Self { document, actions: Vec::new(), store: None, has_journal: false, engine }
+        Self { document, actions: Vec::new(), beside: Vec::new(), store: None, has_journal: false, engine }
     }
 
     /// Registers the actions of another file, as `--actions` does.
@@ -91,7 +97,15 @@ impl LoopBuilder {
         self
     }
 
-    /// Takes the tools, the models, the key, the script and the store of an engine, so that many loops share them, in place of what
+    /// Puts a document in memory beside it, under the name that a file would have: a loop or a workflow that it calls, actions, or the
+    /// project file (`loopctl.json`), which then takes the place of the one in its folder.
+    #[must_use]
+    pub fn document(mut self, name: &str, text: impl Into<String>) -> Self {
+        self.beside.push(Source::new(name, text.into()));
+        self
+    }
+
+    /// Takes the tools, the models, the keys, the script and the store of an engine, so that many loops share them, in place of what
     /// was set before.
     #[must_use]
     pub fn engine(mut self, engine: &Engine) -> Self {
@@ -114,10 +128,18 @@ impl LoopBuilder {
         self
     }
 
-    /// Registers a model written in Rust under a name. A loop that names no model uses it when it is the only one.
+    /// Registers a model written in Rust under a name: an [`EmbeddedModel`](crate::drive::model::EmbeddedModel), or a [`DynModel`]. A loop
+    /// that names no model uses it when it is the only one.
     #[must_use]
-    pub fn model(mut self, name: impl Into<String>, model: impl EmbeddedModel) -> Self {
+    pub fn model(mut self, name: impl Into<String>, model: impl DynModel + 'static) -> Self {
         self.engine = self.engine.model(name, model);
+        self
+    }
+
+    /// Gives a secret by its key in `orgconfig`, in place of the project: an action writes `orgconfig:KEY`. Nothing shows it.
+    #[must_use]
+    pub fn secret(mut self, key: impl Into<String>, secret: impl Into<SecretString>) -> Self {
+        self.engine = self.engine.secret(key, secret);
         self
     }
 
@@ -138,7 +160,8 @@ impl LoopBuilder {
         self
     }
 
-    /// Keeps runs in the store of this name: `memory`, or `sqlite:PATH`, relative to the project's folder.
+    /// Keeps runs in the store of this name: `memory`, or `sqlite:PATH`, relative to the project's folder. Loops of one process that name
+    /// the same store share it.
     #[must_use]
     pub fn store(mut self, name: impl Into<String>) -> Self {
         self.store = Some(name.into());
@@ -155,14 +178,28 @@ impl LoopBuilder {
             DocumentText::Text(source) => project::alone(source, &self.actions),
         }
         .map_err(|diagnostics| DocumentError { diagnostics, sources: Vec::new() })?;
-        gathered.texts.embedded = self.engine.signatures();
+        let texts = &mut gathered.texts;
+        (texts.embedded, texts.secrets) = (self.engine.signatures(), self.engine.secret_keys());
+        self.beside.into_iter().for_each(|source| put_beside(texts, source));
         let loaded = load_texts(&gathered.texts, gathered.root)?;
         let mut engine = self.engine.project(Arc::clone(&loaded.program.project), &loaded.root);
         let of_project = || loaded.program.project.store.clone().filter(|_| !self.has_journal);
         if let Some(store) = self.store.or_else(of_project) {
-            engine = engine.journal(journal::open(&store, &loaded.root)?);
+            engine = engine.journal(journal::open_shared(&store, &loaded.root)?);
         }
         Ok(Loop { engine: engine.build(), program: loaded.program, warnings: loaded.warnings.into() })
+    }
+}
+
+/// Puts a document in memory among those that belong to another one.
+fn put_beside(texts: &mut Texts, source: Source) {
+    let is_project = Path::new(&*source.name).file_name().is_some_and(|name| name == Project::FILE);
+    match document::read(&source).kind {
+        _ if is_project => texts.project = Some(source),
+        Some(DocumentKind::Workflow) => texts.workflows.insert(0, source),
+        Some(DocumentKind::Actions) => texts.extra_actions.push(source),
+        // What is no document at all is reported as a loop that can't be called.
+        _ => texts.loops.insert(0, source),
     }
 }
 

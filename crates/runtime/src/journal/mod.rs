@@ -62,7 +62,7 @@ pub use row_text::{MOST_SEARCH_BYTES, RowText, search_text, title_text};
 pub use run_counts::{RunCounts, WaitMoments, WaitingRuns};
 pub use run_filter::{ListedStatus, RunFilter};
 pub use schedules::{ScheduleRuns, ScheduledRun, ServedSchedule, ServedSchedules, UnderWay};
-pub use store_name::{file, open, open_held, outlives_process, shown};
+pub use store_name::{file, open, open_held, open_shared, outlives_process, shown};
 
 use self::ledger::{LedgerAccount, RateShare, Reservation, Reserving, Settlement};
 use self::store_name::StoreKind;

@@ -1,7 +1,8 @@
 //! Opens the store that a name means, as the name is written in a project file or on the command line.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::admin::StoreAdmin;
 use super::{Journal, STORES, StoreError};
@@ -107,6 +108,33 @@ impl<'a> StoreName<'a> {
 /// When the name is of no kind, or the store can't be opened.
 pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreError> {
     opened(&StoreName::new(url, base))
+}
+
+/// The stores that programs have open, each for all their loops.
+static SHARED: Mutex<BTreeMap<String, Weak<dyn Journal>>> = Mutex::new(BTreeMap::new());
+
+/// The same, shared: whoever opens a store of this process a second time, while it is open, has the one that is there. `memory` is a
+/// store of its own each time.
+///
+/// # Errors
+/// As those of [`open`].
+pub fn open_shared(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreError> {
+    if !outlives_process(url) {
+        return open(url, base);
+    }
+    // The file by its path without links, if it is there already.
+    let path = file(url, base).map(|path| path.canonicalize().unwrap_or(path));
+    let name = path.map_or_else(|| url.to_owned(), |path| path.display().to_string());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.retain(|_, journal| journal.strong_count() > 0);
+    if let Some(journal) = shared.get(&name).and_then(Weak::upgrade) {
+        return Ok(journal);
+    }
+    let journal = open(url, base)?;
+    // It is there now.
+    let path = file(url, base).map(|path| path.canonicalize().unwrap_or(path));
+    shared.insert(path.map_or(name, |path| path.display().to_string()), Arc::downgrade(&journal));
+    Ok(journal)
 }
 
 /// The same for a name that a variable or a file holds. Messages name `source`, and nothing of the name.

@@ -19,7 +19,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (key, source) in &project.orgconfig {
         // What a program prints is written nowhere.
         let Some(source) = source.written() else { continue };
-        judge(subject.in_project(&format!("/orgconfig/{}", token(key))), key, source);
+        let pointer = format!("/orgconfig/{}", token(key));
+        // Others are not written: the program around the engine gives them.
+        if subject.project_document().is_some_and(|document| document.tree.at(&pointer).is_some()) {
+            judge(subject.in_project(&pointer), key, source);
+        }
     }
     for (name, datasource) in &project.datasources {
         let password = datasource.password.as_deref().filter(|source| !source.starts_with("orgconfig:"));

@@ -3,16 +3,21 @@
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use bytes::Bytes;
+use serde_json::Value;
 
 use super::Ask;
 use super::failure::{AttemptFailure, Peer, SentPart};
-use super::reply::AttemptReply;
+use super::reply::{AttemptReply, PartialReply};
 use super::wire::{RequestForm, Wire};
+use crate::drive::clock;
 use crate::drive::future::{BoxFuture, Caught};
 use loopctl_engine::conversation::Message;
 use loopctl_engine::event::{Finish, ModelFaultCode, Reasoning, SaidCall, Tokens};
+use loopctl_lang::policy::json_text;
 use loopctl_lang::policy::reasoning::MAX_TEXT;
 
 /// A model written in Rust: another provider's client, a model in this process, or a fake for tests.
@@ -43,12 +48,59 @@ pub trait EmbeddedModel: Send + Sync + 'static {
 pub struct ModelRequest<'a> {
     form: &'a RequestForm,
     ask: &'a Ask<'a>,
+    start: &'a ReplyStart,
+}
+
+/// A reply that may come in pieces.
+struct ReplyStart {
+    asked_at: Instant,
+    /// The milliseconds until its first piece.
+    first_ms: OnceLock<u64>,
+}
+
+/// A tool that a model may call.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ModelTool {
+    /// Its name in a call.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// The JSON Schema of its input.
+    pub parameters: Value,
 }
 
 impl ModelRequest<'_> {
     /// The conversation, the system prompt first.
     pub fn messages(&self) -> &[Message] {
         &self.ask.conversation.messages
+    }
+
+    /// The tools that the loop offers. Where its dialect is `tool_calls`, the model calls them by [`ModelReply::calls`]; otherwise by its
+    /// text, as the system prompt says.
+    pub fn tools(&self) -> Vec<ModelTool> {
+        let offered = self.ask.program.into_iter().flat_map(|of| of.offered_tools().at_most(None, self.ask.selected));
+        let tool = |name: &str, description: &str, parameters: &str| ModelTool {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters: json_text::read(parameters).unwrap_or_default(),
+        };
+        offered.map(|offer| tool(&offer.name, &offer.description, &offer.parameters)).collect()
+    }
+
+    /// Whether somebody reads the reply while it comes, so that [`Self::partial`] has an effect.
+    pub fn wants_partial(&self) -> bool {
+        self.ask.partial.is_some()
+    }
+
+    /// Passes on the reply as far as it has come: all of its text so far, which only grows. Listeners that want deltas hear what is
+    /// new in it. The reply that is returned is what counts.
+    pub fn partial(&self, text: &str) {
+        if let Some(partial) = self.ask.partial {
+            let waited_ms = || u64::try_from(clock::elapsed(self.start.asked_at).as_millis()).unwrap_or(u64::MAX);
+            let time_to_first_token_ms = *self.start.first_ms.get_or_init(waited_ms);
+            partial(PartialReply { text, written: text.len(), output_tokens: None, time_to_first_token_ms });
+        }
     }
 
     /// The most tokens of the reply.
@@ -169,20 +221,30 @@ impl ModelError {
     }
 }
 
-impl<E: Error> From<E> for ModelError {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ModelError {
     fn from(error: E) -> Self {
-        Self::transient(error.to_string())
+        Self::transient(error.into().to_string())
     }
 }
 
-/// An [`EmbeddedModel`] behind a pointer.
-pub(in crate::drive) trait DynModel: Send + Sync {
+/// A model that is chosen at run time: `Arc<dyn DynModel>` is one, too. Every [`EmbeddedModel`] is one.
+pub trait DynModel: Send + Sync {
+    /// Replies to a request, as [`EmbeddedModel::reply`].
+    ///
+    /// # Errors
+    /// As those of [`EmbeddedModel::reply`].
     fn reply<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 }
 
 impl<T: EmbeddedModel> DynModel for T {
     fn reply<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         Box::pin(EmbeddedModel::reply(self, request))
+    }
+}
+
+impl<T: DynModel + ?Sized> DynModel for Arc<T> {
+    fn reply<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        T::reply(self, request)
     }
 }
 
@@ -195,7 +257,9 @@ pub(super) async fn attempt(
 ) -> Result<AttemptReply, AttemptFailure> {
     let lasting = |message: &str| AttemptFailure::lasting(ModelFaultCode::ModelRefused, peer.clean(message));
     // What panics before the first wait is caught too: the call itself is made inside the future.
-    let replied: BoxFuture<'_, _> = Box::pin(async move { model.reply(ModelRequest { form, ask }).await });
+    let start = ReplyStart { asked_at: clock::instant(), first_ms: OnceLock::new() };
+    let request = ModelRequest { form, ask, start: &start };
+    let replied: BoxFuture<'_, _> = Box::pin(async move { model.reply(request).await });
     let replied =
         Caught(replied).await.map_err(|panic| lasting(&format!("the model {:?} panicked: {panic}", peer.name)))?;
     let reply = replied.map_err(|error| match error.transient {

@@ -81,8 +81,7 @@ pub use reply_timeouts::ReplyTimeouts;
 use reply_timeouts::STALL;
 use wire::RequestForm;
 
-pub(in crate::drive) use embedded::DynModel;
-pub use embedded::{EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest};
+pub use embedded::{DynModel, EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest, ModelTool};
 pub use gate::{ModelGates, ModelQueue};
 pub use models::Models;
 use script::ScriptPart;

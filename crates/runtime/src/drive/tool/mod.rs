@@ -34,7 +34,7 @@ pub use self::call::{CallOutcome, Spent, ToolCall};
 pub use self::command::{AllowedPrograms, NamedProgram, enter_group};
 #[cfg(feature = "probe")]
 pub use self::db::probe::ConnectedDatabases;
-pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
+pub use self::embedded::interface::{DynTool, EmbeddedTool, RenamedTool, ToolError};
 pub(super) use self::llm::model_of;
 pub use self::mcp::{DriftClass, McpServers, SurveyedServer, compare_tools, servers_ended};
 pub use self::offline_calls::NOT_PLAYED;

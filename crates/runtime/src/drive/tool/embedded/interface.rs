@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -73,10 +74,25 @@ pub trait EmbeddedTool: Send + Sync + 'static {
         input: Self::Input,
         call: &ToolCall<'_>,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+
+    /// The same tool under another name: a program may have several of one type.
+    fn named(self, name: impl Into<String>) -> RenamedTool<Self>
+    where
+        Self: Sized,
+    {
+        RenamedTool { name: name.into(), tool: self }
+    }
 }
 
-/// A failed call of an [`EmbeddedTool`]. Every error converts to one by `?`: the model then reads `failed`, and the
-/// error's text goes to the trace, because it may hold what is not for a model.
+/// A tool under a name of its own: [`EmbeddedTool::named`].
+#[derive(Debug, Clone)]
+pub struct RenamedTool<T> {
+    name: String,
+    tool: T,
+}
+
+/// A failed call of an [`EmbeddedTool`]. Every error converts to one by `?`, also `anyhow::Error` and `Box<dyn Error + Send + Sync>`: the
+/// model then reads `failed`, and the error's text goes to the trace, because it may hold what is not for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError(ToolFault);
 
@@ -94,14 +110,14 @@ impl ToolError {
     }
 }
 
-impl<E: Error> From<E> for ToolError {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ToolError {
     fn from(error: E) -> Self {
-        Self::new("failed").detail(error.to_string())
+        Self::new("failed").detail(error.into().to_string())
     }
 }
 
 /// A tool whose name and schema are known at run time only. Every [`EmbeddedTool`] is one; implement this trait
-/// yourself for tools that come from a configuration or another protocol.
+/// yourself for tools that come from a configuration or another protocol. `Arc<dyn DynTool>` is one, too.
 pub trait DynTool: Send + Sync {
     /// The name that loops declare.
     fn name(&self) -> &str;
@@ -171,6 +187,62 @@ impl<T: EmbeddedTool> DynTool for T {
             let output = EmbeddedTool::call(self, input, call).await.map_err(|ToolError(fault)| fault)?;
             serde_json::to_value(output).map_err(|error| ToolError::from(error).0)
         })
+    }
+}
+
+impl<T: DynTool + ?Sized> DynTool for Arc<T> {
+    fn name(&self) -> &str {
+        T::name(self)
+    }
+
+    fn description(&self) -> &str {
+        T::description(self)
+    }
+
+    fn parameters(&self) -> Value {
+        T::parameters(self)
+    }
+
+    fn idempotent(&self) -> bool {
+        T::idempotent(self)
+    }
+
+    fn read_only(&self) -> bool {
+        T::read_only(self)
+    }
+
+    fn signature(&self) -> ToolSignature {
+        T::signature(self)
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<Value, ToolFault>> {
+        T::call(self, call)
+    }
+}
+
+impl<T: DynTool> DynTool for RenamedTool<T> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        self.tool.description()
+    }
+
+    fn parameters(&self) -> Value {
+        self.tool.parameters()
+    }
+
+    fn idempotent(&self) -> bool {
+        self.tool.idempotent()
+    }
+
+    fn read_only(&self) -> bool {
+        self.tool.read_only()
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<Value, ToolFault>> {
+        self.tool.call(call)
     }
 }
 
