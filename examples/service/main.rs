@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use loopctl::serve::Service;
+use loopctl::serve::{Caller, Service, TokenScope};
 use loopctl::{EmbeddedTool, Engine, ToolCall, ToolError};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -46,7 +46,12 @@ impl EmbeddedTool for Stock {
 async fn main() -> Result<(), Box<dyn Error>> {
     let journal = loopctl::journal::open("sqlite:target/service.db", Path::new("."))?;
     let engine = Engine::builder(Arc::default(), Path::new(".")).tool(Stock).journal(journal).build();
-    let loops = Service::builder("examples/service/loops", &engine).build()?;
+    // Who calls is known to the program: here by a header that its proxy sets. Without one, everybody on this machine is the operator.
+    let identify = |parts: &axum::http::request::Parts| {
+        let name = parts.headers.get("x-user").map_or(Some("operator"), |name| name.to_str().ok())?;
+        Some(Caller::new(name).all_orgs().scopes([TokenScope::Run, TokenScope::Read, TokenScope::Decide]))
+    };
+    let loops = Service::builder("examples/service/loops", &engine).identify(identify).build()?;
     // By this file, `loopctl check` and `loopctl test` know the tool.
     std::fs::write("examples/service/loops/tools.json", serde_json::to_string_pretty(&engine.signatures())?)?;
 

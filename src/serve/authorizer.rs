@@ -1,8 +1,11 @@
 //! Authorizes requests: bearer tokens by their hashes, scopes, and the organisation that a caller acts for.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use ring::{digest, rand};
 use subtle::ConstantTimeEq as _;
@@ -22,10 +25,14 @@ const ANSWER_PREFIX: &str = "loopctl-answer-";
 /// How long before its end a token is said to expire, in milliseconds: 14 days.
 pub const EXPIRY_NOTICE_MS: i64 = 14 * 24 * 60 * 60 * 1_000;
 
+/// Says who sends a request: the program around the server knows.
+pub type HostIdentity = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
+
 /// Knows the tokens and what they may do.
-#[derive(Debug)]
 pub struct Authorizer {
     holders: Vec<Holder>,
+    /// Who says instead who calls, whatever the tokens are.
+    host: Option<HostIdentity>,
 }
 
 #[derive(Debug)]
@@ -50,8 +57,9 @@ pub struct ExpiringToken {
     pub is_over: bool,
 }
 
-/// The caller of a request.
+/// The caller of a request. [`ServiceBuilder::identify`](super::ServiceBuilder::identify) gives one.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Caller {
     /// The name of the token; none without tokens.
     pub name: Option<String>,
@@ -107,6 +115,29 @@ pub enum OrgReach {
 }
 
 impl Caller {
+    /// Somebody of this name, who may do nothing yet, and acts for no organisation.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), org: None, reach: OrgReach::Own, scopes: Vec::new(), hash: None }
+    }
+
+    /// The same for an organisation: it starts its runs, and sees these alone.
+    #[must_use]
+    pub fn org(self, org: impl Into<String>) -> Self {
+        Self { org: Some(org.into()), reach: OrgReach::Own, ..self }
+    }
+
+    /// The same for all organisations: what it starts is of none.
+    #[must_use]
+    pub fn all_orgs(self) -> Self {
+        Self { org: None, reach: OrgReach::All, ..self }
+    }
+
+    /// The same with these scopes.
+    #[must_use]
+    pub fn scopes(self, scopes: impl IntoIterator<Item = TokenScope>) -> Self {
+        Self { scopes: scopes.into_iter().collect(), ..self }
+    }
+
     /// Checks that the caller has this scope.
     ///
     /// # Errors
@@ -187,6 +218,12 @@ impl Caller {
     }
 }
 
+impl fmt::Debug for Authorizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authorizer").field("holders", &self.holders).finish_non_exhaustive()
+    }
+}
+
 impl Holder {
     /// The caller that shows its token and names no organisation.
     fn own(&self) -> Caller {
@@ -262,12 +299,23 @@ impl Authorizer {
             let (name, scopes) = (token.name.clone(), token.scopes.clone());
             holders.push(Holder { name, hash, scopes, org, of_all_orgs, expires_at_ms });
         }
-        Ok(Self { holders })
+        Ok(Self { holders, host: None })
+    }
+
+    /// The same, where the program around the server says who calls.
+    #[must_use]
+    pub fn with_host(self, host: Option<HostIdentity>) -> Self {
+        Self { host, ..self }
+    }
+
+    /// Who says who calls, where that is the program around the server.
+    pub fn host(&self) -> Option<&HostIdentity> {
+        self.host.as_ref()
     }
 
     /// Whether there are no tokens, so that everybody on this machine is admitted.
     pub fn is_open(&self) -> bool {
-        self.holders.is_empty()
+        self.holders.is_empty() && self.host.is_none()
     }
 
     /// The owners that may start runs, each once: their organisations, and the names of their tokens.
@@ -325,16 +373,24 @@ impl Authorizer {
     /// 401 without a token that is known, 403 without any of the scopes or for another organisation.
     #[cfg(test)]
     pub fn admit(&self, headers: &HeaderMap, any: &[TokenScope]) -> Result<Caller, ProblemDetails> {
-        let caller = self.identify(headers, 0)?;
+        let caller = self.holder_of(headers, 0)?;
         caller.needs_one(any)?;
         Ok(caller)
     }
 
-    /// The caller of a request at a moment in milliseconds since 1970.
+    /// The caller of a request at a moment in milliseconds since 1970: as the program around the server says, or by its token.
     ///
     /// # Errors
-    /// 401 without a token that is known and has not expired, 403 for another organisation.
-    pub fn identify(&self, headers: &HeaderMap, now_ms: i64) -> Result<Caller, NotIdentified> {
+    /// 401 without a token that is known and has not expired, 403 for another organisation; 401 for whom that program does not know.
+    pub fn identify(&self, parts: &Parts, now_ms: i64) -> Result<Caller, NotIdentified> {
+        let Some(host) = &self.host else { return self.holder_of(&parts.headers, now_ms) };
+        let caller = host(parts).filter(|caller| caller.org.as_deref().is_none_or(is_org));
+        // What it has of a token is of none that is known here.
+        caller.map(|caller| Caller { hash: None, ..caller }).ok_or_else(|| NotIdentified::from(unidentified()))
+    }
+
+    /// The same by its token alone.
+    fn holder_of(&self, headers: &HeaderMap, now_ms: i64) -> Result<Caller, NotIdentified> {
         let named = one(headers, "x-org-id").map_err(|()| ProblemDetails::bad_request("`X-Org-Id` may come once"))?;
         if named.is_some_and(|org| !is_org(org)) {
             let detail = "`X-Org-Id` takes letters, digits, `_`, `-` and `.`, at most 64";
@@ -360,7 +416,8 @@ impl Authorizer {
     /// 401 or 403.
     pub fn check_again(&self, caller: &Caller, any: &[TokenScope], now_ms: i64) -> Result<Caller, ProblemDetails> {
         let Some(hash) = &caller.hash else {
-            return if self.is_open() { Ok(caller.clone()) } else { Err(unknown()) };
+            // Who is no holder of a token was known when the request came.
+            return if self.is_open() || self.host.is_some() { Ok(caller.clone()) } else { Err(unknown()) };
         };
         let holder = self.holders.iter().find(|holder| holder.hash == *hash).ok_or_else(unknown)?;
         let named = caller.org.as_deref().filter(|_| caller.reach == OrgReach::Chosen);
@@ -393,7 +450,7 @@ impl Authorizer {
     /// 403.
     pub fn may_see_all(&self, caller: &Caller) -> Result<(), ProblemDetails> {
         let has = |scope: TokenScope| caller.scopes.contains(&scope);
-        let is_one = self.holders.iter().all(|holder| holder.org.is_none());
+        let is_one = self.host.is_none() && self.holders.iter().all(|holder| holder.org.is_none());
         let is_for_all = match caller.reach {
             OrgReach::All => has(TokenScope::Read) || has(TokenScope::Admin),
             OrgReach::Own => self.is_open() || is_one && has(TokenScope::Read),
@@ -423,6 +480,12 @@ impl Authorizer {
 /// The problem of a request without a token that is known.
 fn unknown() -> ProblemDetails {
     let detail = "a token is needed that this server knows: `Authorization: Bearer TOKEN`";
+    ProblemDetails::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+}
+
+/// The problem of a request whose sender the program around the server does not know.
+fn unidentified() -> ProblemDetails {
+    let detail = "the program that serves this does not know who sent the request: sign in there";
     ProblemDetails::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 

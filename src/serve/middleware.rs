@@ -288,12 +288,15 @@ fn is_foreign(headers: &HeaderMap, host: &str) -> bool {
 /// 401, 403, 408, 413 or 415.
 pub async fn admitted(
     State((app, scopes)): State<(Arc<App>, &'static [TokenScope])>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, ProblemDetails> {
     let shown = ShownCaller::of(&request);
     // The log names the holder of a token that is not taken, too.
-    let caller = match app.served().authorizer.identify(request.headers(), clock::wall_ms()) {
+    let (parts, body) = request.into_parts();
+    let identified = app.served().authorizer.identify(&parts, clock::wall_ms());
+    let mut request = Request::from_parts(parts, body);
+    let caller = match identified {
         Ok(caller) => caller,
         Err(NotIdentified { problem, holder }) => {
             if let Some(holder) = holder {

@@ -67,6 +67,7 @@ pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), S
 /// The folder, if it can be served in the place of the one before.
 fn checked(app: &App, folder: Folder) -> Result<LiveFolder, ServeError> {
     let authorizer = Authorizer::new(&folder.project.serve).map_err(|reason| ServeError::Tokens { reason })?;
+    let authorizer = authorizer.with_host(app.served().authorizer.host().cloned());
     if authorizer.is_open() && !app.served().authorizer.is_open() {
         let reason = "it has no tokens any more: everybody who reaches the server could start loops".to_owned();
         return Err(ServeError::Reload { reason });

@@ -6,16 +6,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::request::Parts;
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 use super::app::{App, AppParts, BodyLimits};
-use super::authorizer::Authorizer;
+use super::authorizer::{Authorizer, Caller, HostIdentity};
 use super::callback::CallbackKey;
 use super::connections::Connections;
 use super::folder::{Folder, FolderError};
 use super::listener::HttpListener;
 use super::middleware::HostNames;
+use super::route::RouteGroup;
 use super::schedules::ScheduledStarts;
 use super::{refusals, reload, retention, route, token_notices, worker_folders};
 use crate::drive::engine::Engine;
@@ -62,6 +64,8 @@ pub struct ServiceBuilder {
     folder: PathBuf,
     engine: Engine,
     options: ServerOptions,
+    identity: Option<HostIdentity>,
+    routes: Vec<RouteGroup>,
 }
 
 impl ServiceBuilder {
@@ -69,6 +73,33 @@ impl ServiceBuilder {
     #[must_use]
     pub fn options(mut self, options: ServerOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Says who sends a request, in place of the tokens of the project: by what a layer of the program around has put into the
+    /// extensions of the request, by a header or a cookie. Without a caller, it is answered with 401.
+    ///
+    /// ```no_run
+    /// # use loopctl::{Engine, serve::{Caller, ServeError, Service, TokenScope}};
+    /// # #[derive(Clone)] struct User { name: String, team: String }
+    /// # fn service(engine: &Engine) -> Result<Service, ServeError> {
+    /// let loops = Service::builder("loops", engine).identify(|parts| {
+    ///     let user = parts.extensions.get::<User>()?;
+    ///     Some(Caller::new(&user.name).org(&user.team).scopes([TokenScope::Run, TokenScope::Read, TokenScope::Decide]))
+    /// });
+    /// # loops.build()
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn identify(mut self, identity: impl Fn(&Parts) -> Option<Caller> + Send + Sync + 'static) -> Self {
+        self.identity = Some(Arc::new(identity));
+        self
+    }
+
+    /// Has these routes, and no others. Default: all of them.
+    #[must_use]
+    pub fn routes(mut self, routes: impl IntoIterator<Item = RouteGroup>) -> Self {
+        self.routes = routes.into_iter().collect();
         self
     }
 
@@ -80,7 +111,12 @@ impl ServiceBuilder {
     pub fn build(self) -> Result<Service, ServeError> {
         let folder = Folder::read_with(&self.folder, self.engine.signatures())?;
         let journal = Arc::clone(self.engine.journal());
-        Service::metered(folder, HostParts { journal, engine: Some(self.engine), meters: None }, &self.options)
+        let (engine, identity) = (Some(self.engine), self.identity);
+        Service::metered(
+            folder,
+            HostParts { journal, engine, identity, routes: self.routes, meters: None },
+            &self.options,
+        )
     }
 
     /// The same, with a listener at the address of the options.
@@ -99,10 +135,20 @@ impl fmt::Debug for ServiceBuilder {
     }
 }
 
+impl HostParts {
+    /// Those of a server without a program around it.
+    fn new(journal: Arc<dyn Journal>) -> Self {
+        Self { journal, engine: None, identity: None, routes: RouteGroup::ALL.to_vec(), meters: None }
+    }
+}
+
 /// What a service has of the program around it.
 struct HostParts {
     journal: Arc<dyn Journal>,
     engine: Option<Engine>,
+    /// Who says who calls, in place of tokens.
+    identity: Option<HostIdentity>,
+    routes: Vec<RouteGroup>,
     /// What counts the runs besides the metrics.
     meters: Option<Arc<dyn RunMeters>>,
 }
@@ -218,6 +264,7 @@ pub struct Service {
     app: Arc<App>,
     /// Where its server listens.
     address: Option<SocketAddr>,
+    routes: Arc<[RouteGroup]>,
 }
 
 impl Service {
@@ -227,19 +274,21 @@ impl Service {
     /// When a token can't be used, a secret is missing, or everyone could start loops: `options.listen` can be reached
     /// from other machines, and there are no tokens.
     pub fn new(folder: Folder, journal: Arc<dyn Journal>, options: &ServerOptions) -> Result<Self, ServeError> {
-        Self::metered(folder, HostParts { journal, engine: None, meters: None }, options)
+        Self::metered(folder, HostParts::new(journal), options)
     }
 
     /// A service for the loops of a folder that has the tools, the models, the key and the store of an engine: documents name a
     /// tool of the program as a step or among the tools of a loop, and `check` of them knows it.
     pub fn builder(folder: impl Into<PathBuf>, engine: &Engine) -> ServiceBuilder {
-        ServiceBuilder { folder: folder.into(), engine: engine.clone(), options: ServerOptions::default() }
+        let (options, routes) = (ServerOptions::default(), RouteGroup::ALL.to_vec());
+        ServiceBuilder { folder: folder.into(), engine: engine.clone(), options, identity: None, routes }
     }
 
     fn metered(folder: Folder, host: HostParts, options: &ServerOptions) -> Result<Self, ServeError> {
-        let HostParts { journal, engine, meters } = host;
+        let HostParts { journal, engine, identity, routes, meters } = host;
         let address = options.listen.ip();
         let authorizer = Authorizer::new(&folder.project.serve).map_err(|reason| ServeError::Tokens { reason })?;
+        let authorizer = authorizer.with_host(identity);
         if !authorizer.may_listen(address) {
             return Err(ServeError::Open { address });
         }
@@ -271,12 +320,12 @@ impl Service {
         if !missing.is_empty() {
             return Err(ServeError::Missing { missing });
         }
-        Ok(Self { app: Arc::new(app), address: None })
+        Ok(Self { app: Arc::new(app), address: None, routes: routes.into() })
     }
 
-    /// All routes, to be served as they are or under a prefix ([`axum::Router::nest`]).
+    /// Its routes, to be served as they are or under a prefix ([`axum::Router::nest`]).
     pub fn router(&self) -> axum::Router {
-        route::router(&self.app)
+        route::router(&self.app, &self.routes)
     }
 
     /// Claims the runs of the journal that no living process drives, now and from now on several times a second: those
@@ -365,7 +414,8 @@ impl Server {
         options: &ServerOptions,
         meters: Option<Arc<dyn RunMeters>>,
     ) -> Result<Self, ServeError> {
-        Self::listening(Service::metered(folder, HostParts { journal, engine: None, meters }, options)?, options).await
+        Self::listening(Service::metered(folder, HostParts { meters, ..HostParts::new(journal) }, options)?, options)
+            .await
     }
 
     async fn listening(mut service: Service, options: &ServerOptions) -> Result<Self, ServeError> {

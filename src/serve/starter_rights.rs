@@ -10,7 +10,8 @@ use crate::journal::RunSummary;
 /// reaches the server may decide about everything.
 pub fn starter_rights(authorizer: &Authorizer, run: &RunSummary) -> Option<HeldRights> {
     match &run.token {
-        Some(name) if !authorizer.is_open() => {
+        // Of whom the program around the server knows, what was recorded at the start holds.
+        Some(name) if !authorizer.is_open() && authorizer.host().is_none() => {
             let owner = Owner { org: run.org.clone(), token: Some(name.to_string()) };
             authorizer.rights_of(&owner, &run.loop_name, clock::wall_ms())
         }

@@ -160,7 +160,7 @@ fn a_scope_for_one_loop_starts_and_cancels_that_one_only() {
 fn a_token_for_all_organisations_sees_all_or_the_one_that_it_names() {
     for (scopes, org) in [(&[TokenScope::Admin], None), (&[TokenScope::Read], Some("*"))] {
         let gate = gate(&[("one", scopes, org)]);
-        let ask = |pairs: &[(&'static str, &str)]| gate.identify(&headers(pairs), 0).unwrap();
+        let ask = |pairs: &[(&'static str, &str)]| gate.holder_of(&headers(pairs), 0).unwrap();
         let all = ask(&[("authorization", "Bearer one")]);
         assert_eq!((all.reach, all.seen_org(), all.owner()), (OrgReach::All, None, String::new()));
         let chosen = ask(&[("authorization", "Bearer one"), ("x-org-id", "acme")]);
@@ -168,7 +168,7 @@ fn a_token_for_all_organisations_sees_all_or_the_one_that_it_names() {
         // No caller makes accounts by naming organisations.
         assert_eq!(Owner::from(&chosen), Owner::from(&all));
     }
-    let none = gate(&[("one", &[TokenScope::Read], None)]).identify(&headers(&[("authorization", "Bearer one")]), 0);
+    let none = gate(&[("one", &[TokenScope::Read], None)]).holder_of(&headers(&[("authorization", "Bearer one")]), 0);
     assert_eq!(none.unwrap().seen_org(), Some(String::new()));
 }
 
@@ -185,7 +185,7 @@ fn a_token_is_refused_from_its_end_on_and_another_of_its_name_is_not() {
     let tokens = vec![token("old", Some("2026-01-31T13:00:00+01:00")), token("new", None)];
     let gate = Authorizer::new(&Serving { tokens, ..Serving::default() }).unwrap();
     let ask = |token: &str, now_ms| {
-        let asked = gate.identify(&headers(&[("authorization", &format!("Bearer {token}"))]), now_ms);
+        let asked = gate.holder_of(&headers(&[("authorization", &format!("Bearer {token}"))]), now_ms);
         asked.map(|caller| caller.name).map_err(|refused| {
             assert_eq!(refused.holder.unwrap().name.as_deref(), Some("ci"), "the log says whose it is");
             (refused.problem.status.as_u16(), refused.problem.code, refused.problem.detail)
@@ -221,7 +221,7 @@ fn who_was_admitted_is_refused_when_the_token_expires_or_is_not_known_any_more()
     let shown = headers(&[("authorization", "Bearer t")]);
     let chosen = headers(&[("authorization", "Bearer t"), ("x-org-id", "acme")]);
     let again = |first: &Token, shown: &HeaderMap, then: Vec<Token>, now_ms: i64| {
-        let caller = gate(vec![first.clone()]).identify(shown, 0).unwrap();
+        let caller = gate(vec![first.clone()]).holder_of(shown, 0).unwrap();
         gate(then).check_again(&caller, &[TokenScope::Read], now_ms).map(drop).map_err(|problem| problem.code)
     };
     assert_eq!(again(&own, &shown, vec![own.clone()], 999), Ok(()));
@@ -233,7 +233,7 @@ fn who_was_admitted_is_refused_when_the_token_expires_or_is_not_known_any_more()
     assert_eq!(again(&all, &chosen, vec![all.clone()], 0), Ok(()));
     assert_eq!(again(&all, &chosen, vec![own.clone()], 0), Ok(()), "it still sees what it asked for");
     assert_eq!(again(&all, &shown, vec![own.clone()], 0), Err("unauthorized"));
-    let open = gate(Vec::new()).identify(&headers(&[]), 0).unwrap();
+    let open = gate(Vec::new()).holder_of(&headers(&[]), 0).unwrap();
     assert!(gate(Vec::new()).check_again(&open, &[TokenScope::Read], 0).is_ok());
     assert_eq!(gate(vec![own]).check_again(&open, &[TokenScope::Read], 0).unwrap_err().code, "unauthorized");
 }
@@ -334,7 +334,7 @@ fn what_is_about_all_organisations_needs_a_scope_for_that_once_tokens_have_organ
         let mut headers = HeaderMap::new();
         headers.insert("authorization", format!("Bearer {text}").parse().unwrap());
         org.into_iter().for_each(|org| drop(headers.insert("x-org-id", org.parse().unwrap())));
-        let caller = gate.identify(&headers, 0).unwrap();
+        let caller = gate.holder_of(&headers, 0).unwrap();
         gate.may_see_all(&caller).is_ok()
     };
     for (text, expected) in
@@ -345,5 +345,5 @@ fn what_is_about_all_organisations_needs_a_scope_for_that_once_tokens_have_organ
     assert!(may(&all[..4], "none", None), "there is one organisation");
     assert!(!may(&all, "auditor", Some("acme")) && !may(&all, "ops", Some("acme")), "they act for one organisation");
     let open = Authorizer::new(&Serving::default()).unwrap();
-    assert!(open.may_see_all(&open.identify(&HeaderMap::new(), 0).unwrap()).is_ok());
+    assert!(open.may_see_all(&open.holder_of(&HeaderMap::new(), 0).unwrap()).is_ok());
 }

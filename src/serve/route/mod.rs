@@ -88,48 +88,105 @@ const STORE_SCOPES: &[TokenScope] = &[TokenScope::Read, TokenScope::Metrics];
 /// The scopes that may look at the documents of a run: who decides about it, or starts it again.
 const DOCUMENT_SCOPES: &[TokenScope] = &[TokenScope::Decide, TokenScope::Run];
 
-/// All routes of a server.
-pub fn router(app: &Arc<App>) -> Router {
-    let guarded = |scopes: &'static [TokenScope], route: MethodRouter<Arc<App>>| {
-        route.route_layer(from_fn_with_state((Arc::clone(app), scopes), middleware::admitted))
-    };
-    Router::new()
-        .route("/agents/execute", guarded(START_SCOPES, posted(execute::execute)))
-        .route("/agents", guarded(&[TokenScope::Read], read(agents::agents)))
-        .route("/usage", guarded(&[TokenScope::Read], read(usage::usage)))
-        .route("/agents/{id}/status", guarded(&[TokenScope::Read], read(status::status)))
-        .route("/agents/{id}/trace", guarded(&[TokenScope::Read], read(trace::trace)))
-        .route("/agents/{id}/document", guarded(DOCUMENT_SCOPES, read(document::document)))
-        .route("/agents/{id}/outline", guarded(&[TokenScope::Read], read(outline::outline)))
-        .route("/agents/{id}/events", guarded(&[TokenScope::Read], read(events::events)))
-        .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], posted(resume::resume)))
-        // Its token is its own credential.
-        .route("/agents/{id}/answer", read(answer_page::shown).merge(posted(answer::answer)))
-        .route("/agents/{id}/rerun", guarded(START_SCOPES, posted(rerun::rerun)))
-        .route("/agents/bulk", guarded(BULK_SCOPES, posted(bulk::bulk)))
-        .route("/agents/release", guarded(&[TokenScope::Decide], posted(release::release)))
-        .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], posted(retry::retry)))
-        .route("/agents/{id}", guarded(CANCEL_SCOPES, deleted(cancel::cancel)))
-        .route("/workflows/{name}/execute", guarded(&[TokenScope::Run], posted(workflow::execute)))
-        .route("/runs/{run}/status", guarded(&[TokenScope::Read], read(workflow::status)))
-        .route("/approvals/{run}", guarded(&[TokenScope::Decide], posted(approvals::approvals)))
-        .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], posted(step_decision::approval)))
-        .route("/forms/{run}/{at}/submit", guarded(&[TokenScope::Decide], posted(step_decision::form)))
-        // The signature is its credential.
-        .route("/hooks/{name}", posted(hook::delivered))
-        .route("/events", guarded(&[TokenScope::Event], posted(outside_event::event)))
-        .route("/mcp", guarded(START_SCOPES, posted(mcp::message)))
-        .route("/loops", guarded(&[TokenScope::Read], read(loops::loops)))
-        .route("/workers", guarded(STORE_SCOPES, read(workers::workers)))
-        .route("/loops/{name}/disable", guarded(&[TokenScope::Admin], posted(switch::disable)))
-        .route("/loops/{name}/enable", guarded(&[TokenScope::Admin], posted(switch::enable)))
-        .route("/audit", guarded(&[TokenScope::Read], read(audit::audit)))
-        .route("/check", guarded(&[TokenScope::Read], posted(check::check)))
-        .route("/metrics", guarded(STORE_SCOPES, read(metrics::metrics)))
-        .route("/healthz", read(health::alive))
-        .route("/readyz", read(health::ready))
-        .route("/openapi.json", read(openapi::openapi))
-        .merge(page::routes())
+/// Routes that belong together: what a program around the server may leave out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RouteGroup {
+    /// Starts runs: `/agents/execute`, `/workflows/NAME/execute`, reruns.
+    Start,
+    /// Shows runs: lists, status, traces, events, documents, usage, the audit.
+    Runs,
+    /// Decides about runs, cancels, retries and resumes them.
+    Decide,
+    /// The links that posted pauses are answered with.
+    Answers,
+    /// Webhooks, and events that runs wait for.
+    Events,
+    /// The loops as tools of an MCP server.
+    Mcp,
+    /// The loops and the processes that serve them: lists, switches, checks of documents.
+    Loops,
+    /// `/metrics`.
+    Metrics,
+    /// `/healthz` and `/readyz`.
+    Health,
+    /// `/openapi.json`, which describes all routes.
+    OpenApi,
+    /// The page with the runs. It asks the routes of `Runs` and `Decide`.
+    Page,
+}
+
+impl RouteGroup {
+    /// All groups.
+    pub const ALL: [Self; 11] = [
+        Self::Start,
+        Self::Runs,
+        Self::Decide,
+        Self::Answers,
+        Self::Events,
+        Self::Mcp,
+        Self::Loops,
+        Self::Metrics,
+        Self::Health,
+        Self::OpenApi,
+        Self::Page,
+    ];
+
+    fn routes(self, app: &Arc<App>) -> Router<Arc<App>> {
+        let guarded = |scopes: &'static [TokenScope], route: MethodRouter<Arc<App>>| {
+            route.route_layer(from_fn_with_state((Arc::clone(app), scopes), middleware::admitted))
+        };
+        let all = Router::new();
+        match self {
+            Self::Start => all
+                .route("/agents/execute", guarded(START_SCOPES, posted(execute::execute)))
+                .route("/agents/{id}/rerun", guarded(START_SCOPES, posted(rerun::rerun)))
+                .route("/workflows/{name}/execute", guarded(&[TokenScope::Run], posted(workflow::execute))),
+            Self::Runs => all
+                .route("/agents", guarded(&[TokenScope::Read], read(agents::agents)))
+                .route("/usage", guarded(&[TokenScope::Read], read(usage::usage)))
+                .route("/agents/{id}/status", guarded(&[TokenScope::Read], read(status::status)))
+                .route("/agents/{id}/trace", guarded(&[TokenScope::Read], read(trace::trace)))
+                .route("/agents/{id}/document", guarded(DOCUMENT_SCOPES, read(document::document)))
+                .route("/agents/{id}/outline", guarded(&[TokenScope::Read], read(outline::outline)))
+                .route("/agents/{id}/events", guarded(&[TokenScope::Read], read(events::events)))
+                .route("/runs/{run}/status", guarded(&[TokenScope::Read], read(workflow::status)))
+                .route("/audit", guarded(&[TokenScope::Read], read(audit::audit))),
+            Self::Decide => all
+                .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], posted(resume::resume)))
+                .route("/agents/bulk", guarded(BULK_SCOPES, posted(bulk::bulk)))
+                .route("/agents/release", guarded(&[TokenScope::Decide], posted(release::release)))
+                .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], posted(retry::retry)))
+                .route("/agents/{id}", guarded(CANCEL_SCOPES, deleted(cancel::cancel)))
+                .route("/approvals/{run}", guarded(&[TokenScope::Decide], posted(approvals::approvals)))
+                .route("/approvals/{run}/{at}", guarded(&[TokenScope::Decide], posted(step_decision::approval)))
+                .route("/forms/{run}/{at}/submit", guarded(&[TokenScope::Decide], posted(step_decision::form))),
+            // Its token is its own credential.
+            Self::Answers => all.route("/agents/{id}/answer", read(answer_page::shown).merge(posted(answer::answer))),
+            Self::Events => all
+                // The signature is its credential.
+                .route("/hooks/{name}", posted(hook::delivered))
+                .route("/events", guarded(&[TokenScope::Event], posted(outside_event::event))),
+            Self::Mcp => all.route("/mcp", guarded(START_SCOPES, posted(mcp::message))),
+            Self::Loops => all
+                .route("/loops", guarded(&[TokenScope::Read], read(loops::loops)))
+                .route("/workers", guarded(STORE_SCOPES, read(workers::workers)))
+                .route("/loops/{name}/disable", guarded(&[TokenScope::Admin], posted(switch::disable)))
+                .route("/loops/{name}/enable", guarded(&[TokenScope::Admin], posted(switch::enable)))
+                .route("/check", guarded(&[TokenScope::Read], posted(check::check))),
+            Self::Metrics => all.route("/metrics", guarded(STORE_SCOPES, read(metrics::metrics))),
+            Self::Health => all.route("/healthz", read(health::alive)).route("/readyz", read(health::ready)),
+            Self::OpenApi => all.route("/openapi.json", read(openapi::openapi)),
+            Self::Page => page::routes(),
+        }
+    }
+}
+
+/// The routes of a server.
+pub fn router(app: &Arc<App>, groups: &[RouteGroup]) -> Router {
+    let wanted = RouteGroup::ALL.into_iter().filter(|group| groups.contains(group));
+    wanted
+        .fold(Router::new(), |all, group| all.merge(group.routes(app)))
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
         // `middleware::admitted` limits bodies; axum's own limit of 2 MB would be a second one.

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use loopctl::drive::engine::Watch;
 use loopctl::drive::start::Start;
 use loopctl::journal::Journal;
-use loopctl::serve::authorizer::{Caller, OrgReach};
+use loopctl::serve::authorizer::Caller;
 use loopctl::serve::feed::{Feed, WantedEvents};
 use serde_json::{Value, json};
 
@@ -95,7 +95,8 @@ fn of_a_long_run_no_more_is_read_ahead_of_a_reader_than_a_piece_and_he_gets_all_
         let offered = &folder.loops["test"];
         let engine = served.runs.engine(&offered.root).unwrap();
         let finished = engine.run(&offered.program, Start::default(), Watch::default()).await.unwrap();
-        let caller = Caller { name: None, org: None, reach: OrgReach::Own, scopes: Vec::new(), hash: None };
+        let mut caller = Caller::new("");
+        caller.name = None;
         let wanted = WantedEvents { caller, seen: None, deltas: false, steps: None };
         let opened = Feed::new(Arc::clone(&served), finished.run_id(), wanted).await;
         let mut feed = opened.unwrap_or_else(|_| panic!("it can be read")).expect("the run has events");

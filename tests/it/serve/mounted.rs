@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use loopctl::Engine;
 use loopctl::journal::Journal;
 use loopctl::journal::memory::MemoryJournal;
-use loopctl::serve::{Folder, ServerOptions, Service};
+use loopctl::serve::{Caller, Folder, RouteGroup, ServerOptions, Service, TokenScope};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -27,6 +28,10 @@ impl Host {
     fn start(place: &Place, journal: &Arc<dyn Journal>, options: &ServerOptions) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let service = Service::new(Folder::read(place.path()).unwrap(), Arc::clone(journal), options).unwrap();
+        Self::of(runtime, service)
+    }
+
+    fn of(runtime: Runtime, service: Service) -> Self {
         runtime.block_on(service.recover()).unwrap();
         let app = Router::new().route("/", get(async || "the host's own")).nest("/loops/", service.router());
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -156,4 +161,63 @@ fn a_server_that_drains_within_its_shutdown_ends_while_a_reader_follows_a_run() 
     assert_ne!(reader.read(&mut [0; 256]).unwrap(), 0);
     stop.send(()).unwrap();
     host.runtime.block_on(served).unwrap().unwrap();
+}
+
+/// Who sends a request says so: a program of one's own has its sessions.
+fn sender(parts: &axum::http::request::Parts) -> Option<Caller> {
+    let (name, org) = parts.headers.get("x-user")?.to_str().ok()?.split_once('@')?;
+    let scopes = match name {
+        "reader" => vec![TokenScope::Read],
+        _ => vec![TokenScope::Run, TokenScope::Read, TokenScope::Decide],
+    };
+    let caller = Caller::new(name).scopes(scopes);
+    Some(if org == "all" { caller.all_orgs() } else { caller.org(org) })
+}
+
+#[test]
+fn the_program_around_says_who_calls_and_each_organisation_has_its_own_runs() {
+    let place = place(json!({}), &[complete(json!("done"))]);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let engine = Engine::builder(Arc::default(), place.path()).build();
+    let service = Service::builder(place.path(), &engine).identify(sender).build().unwrap();
+    assert!(!service.is_open());
+    let host = Host::of(runtime, service);
+    let as_user = |user: &str, request: &str| {
+        let body = if request.starts_with("POST") {
+            json!({ "loop": "test", "input": {} }).to_string()
+        } else {
+            String::new()
+        };
+        host.send(request, &format!("localhost\r\nx-user: {user}"), &body)
+    };
+    assert_eq!(host.get("/loops/agents").status, 401);
+    assert_eq!(as_user("ann@no such/org", "GET /loops/agents").status, 401);
+    assert_eq!(as_user("reader@acme", "POST /loops/agents/execute").status, 403);
+    let run = as_user("ann@acme", "POST /loops/agents/execute");
+    assert_eq!(run.status, 200, "{run:?}");
+    let id = run.json()["agent_run_id"].as_str().unwrap().to_owned();
+    let listed = |user: &str| as_user(user, "GET /loops/agents").json()["agents"].as_array().unwrap().len();
+    assert_eq!((listed("ann@acme"), listed("reader@acme"), listed("ann@other"), listed("ann@all")), (1, 1, 0, 1));
+    assert_eq!(as_user("ann@other", &format!("GET /loops/agents/{id}/status")).status, 404);
+    // What is about all organisations is not for those of one.
+    assert_eq!(as_user("ann@acme", "GET /loops/metrics").status, 403);
+    assert_eq!(as_user("ann@all", "GET /loops/metrics").status, 200);
+    let audited = as_user("ann@acme", "GET /loops/audit").json().to_string();
+    assert!(audited.contains("\"ann\""), "{audited}");
+}
+
+#[test]
+fn a_service_has_the_routes_that_are_chosen() {
+    let place = place(json!({}), &[complete(json!("done"))]);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let engine = Engine::builder(Arc::default(), place.path()).build();
+    let routes = [RouteGroup::Start, RouteGroup::Health];
+    let service = Service::builder(place.path(), &engine).routes(routes).build().unwrap();
+    let host = Host::of(runtime, service);
+    assert_eq!(host.execute("").status, 200);
+    assert_eq!(host.get("/loops/healthz").status, 200);
+    for path in ["/loops/", "/loops/agents", "/loops/metrics", "/loops/mcp", "/loops/openapi.json", "/loops/loops"] {
+        let reply = host.get(path);
+        assert_eq!((reply.status, &reply.json()["code"]), (404, &json!("no_such_route")), "{path}");
+    }
 }

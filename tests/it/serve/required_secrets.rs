@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use loopctl::journal::memory::MemoryJournal;
-use loopctl::serve::route;
+use loopctl::serve::{RouteGroup, route};
 use serde_json::json;
 
 use crate::common::{Place, complete, with};
@@ -56,7 +56,7 @@ fn an_agent_request_without_its_secrets_is_refused() {
 async fn readiness_names_what_is_missing_and_never_a_value() {
     let place = keyed();
     place.file("second.txt", "a-second-secret");
-    let router = route::router(&served(&place, Arc::new(MemoryJournal::new())));
+    let router = route::router(&served(&place, Arc::new(MemoryJournal::new())), &RouteGroup::ALL);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move { axum::serve(listener, router).await });
