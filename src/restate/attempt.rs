@@ -16,6 +16,7 @@ use super::store_copy::{AttemptCopy, CopyStore};
 use crate::drive::clock;
 use crate::drive::engine::{Engine, Resume, Watch};
 use crate::drive::fault::Fault;
+use crate::drive::requirements::Missing;
 use crate::drive::stop::Stop;
 use crate::engine::event::Decided;
 use crate::engine::outcome::{Status, Termination};
@@ -380,6 +381,10 @@ async fn resume(
 
 /// Whether another attempt would fail in the same way: the request is wrong.
 fn is_final(fault: &Fault) -> bool {
+    if let Fault::Missing(missing) = fault {
+        // A key may come; a tool of another program never does.
+        return missing.iter().any(|missing| matches!(missing.what, Missing::Tool { .. }));
+    }
     matches!(
         fault,
         Fault::Diagnostics(_)

@@ -345,3 +345,20 @@ async fn scenarios_are_played_with_the_tools_of_the_program_and_with_a_crash_any
     let refused = Scenarios::of(place.path().join("none.test.json"), &engine).play().unwrap_err();
     assert!(refused.to_string().contains("there is no such file"), "{refused}");
 }
+
+#[test]
+fn the_file_of_the_tools_is_checked_as_what_it_is_when_it_is_named() {
+    let place = Place::new();
+    let stock = Stock::default();
+    named(&place, &stock);
+    let checked = place.call(&["check", "tools.json"]);
+    assert_eq!(checked.code, 0, "{checked:#?}");
+    let twice: Vec<_> = engine(&stock).signatures().into_iter().flat_map(|tool| [tool.clone(), tool]).collect();
+    place.json("tools.json", &serde_json::to_value(twice).unwrap());
+    let checked = place.call(&["check", "tools.json"]);
+    assert!(checked.code == 1 && checked.stderr.contains("there are two tools of the name `stock`"), "{checked:#?}");
+    // No project names this one.
+    place.json("other.json", &serde_json::to_value(engine(&stock).signatures()).unwrap());
+    let other = place.call(&["check", "other.json"]);
+    assert!(other.stderr.contains("L020"), "{other:#?}");
+}

@@ -12,6 +12,7 @@ use crate::cli::check::{token_loops, unused_targets, webhook_clashes};
 use crate::cli::found_documents::{ReadTarget, read_all};
 use crate::cli::report::Tally;
 use crate::cli::worker_threads::each;
+use crate::compile::embedded_tools::EmbeddedFile;
 use crate::compile::{Declared, OutsideFiles, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::drive::clock;
@@ -143,8 +144,8 @@ impl Survey {
                 ReadTarget::Document(document) => {
                     found.tally.files += 1;
                     order.add(&document.tree.source.name);
-                    let neighbours =
-                        is_placed(&document).then(|| library.neighbours(&project::folder_of(&target.path)));
+                    let needs = is_placed(&document) || may_be_tools(target, &document);
+                    let neighbours = needs.then(|| library.neighbours(&project::folder_of(&target.path)));
                     work.push(CheckJob { target, document, neighbours });
                 }
             }
@@ -194,6 +195,11 @@ fn is_placed(document: &Document) -> bool {
     is_looped(document) || document.kind == Some(DocumentKind::Actions)
 }
 
+/// Whether a file may be the one that its project names as `embedded`: a list, and no document of ours.
+fn may_be_tools(target: &Target, document: &Document) -> bool {
+    target.named && matches!(document.kind, None | Some(DocumentKind::Actions))
+}
+
 /// A document to judge.
 struct CheckJob<'a> {
     target: &'a Target,
@@ -222,12 +228,34 @@ struct JudgedFile {
     kept: Option<Box<Document>>,
 }
 
+impl JudgedFile {
+    /// A file of which nothing else is known.
+    fn unjudged(faults: Vec<Diagnostic>, source: Source, is_looped: bool) -> Self {
+        Self {
+            faults,
+            sources: vec![source],
+            loops: ScriptedLoops::default(),
+            is_looped,
+            name: None,
+            targets: BTreeSet::new(),
+            hooked: None,
+            kept: None,
+        }
+    }
+}
+
 fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile {
     let CheckJob { target, document, neighbours } = work;
     let main = document.tree.source.clone();
     let targets = unused_targets::named(&document);
+    let real = target.real.as_deref();
+    if neighbours.as_ref().is_some_and(|neighbours| may_be_tools(target, &document) && neighbours.names_tools(real)) {
+        let faults = EmbeddedFile::read(&main).faults;
+        return JudgedFile::unjudged(faults, main, false);
+    }
+    let neighbours = neighbours.filter(|_| is_placed(&document));
     let mut root = None;
-    let texts = match neighbours.map(|neighbours| neighbours.gathered(main.clone(), target.real.as_deref())) {
+    let texts = match neighbours.map(|neighbours| neighbours.gathered(main.clone(), real)) {
         Some(Ok(gathered)) => {
             let mut texts = gathered.texts;
             if let Some(project) = texts.project.as_ref().filter(|_| survey.servers.is_some()) {
@@ -240,18 +268,9 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
             texts
         }
         Some(Err(mut faults)) => {
-            let (loops, is_looped) = (ScriptedLoops::default(), is_looped(&document));
+            let is_looped = is_looped(&document);
             faults.extend(document.faults);
-            return JudgedFile {
-                faults,
-                sources: vec![main],
-                loops,
-                is_looped,
-                name: None,
-                targets,
-                hooked: None,
-                kept: None,
-            };
+            return JudgedFile { targets, ..JudgedFile::unjudged(faults, main, is_looped) };
         }
         None if document.kind == Some(DocumentKind::Project) => {
             let folder = project::folder_of(&target.path);

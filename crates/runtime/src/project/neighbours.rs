@@ -46,6 +46,13 @@ impl Neighbours {
         &self.faults
     }
 
+    /// Whether the project names the file at this path, without links, as `embedded`.
+    pub fn names_tools(&self, real: Option<&Path>) -> bool {
+        let source = self.embedded.as_ref().and_then(|file| file.source.as_ref());
+        let named = source.and_then(|source| Path::new(&*source.name).canonicalize().ok());
+        named.is_some() && named.as_deref() == real
+    }
+
     /// A document of the folder with everything that belongs to it; `real` is its path without links.
     ///
     /// # Errors
