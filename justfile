@@ -53,10 +53,12 @@ restate:
 features:
     cargo clippy --features otel,mysql,email,openapi-yaml --locked --lib --bins --test it -- -D warnings
     cargo clippy --no-default-features --lib --locked -- -D warnings
+    cargo clippy --no-default-features --features http,sqlite,testing --lib --locked -- -D warnings
 
-# A program of its own that embeds the library without its default features: its types of serde stay what they were. And the tests of
-# the library as such a program builds it
+# A program of its own that embeds the library without its default features: its types of serde stay what they were, and it has no client of
+# HTTP. And the tests of the library as such a program builds it
 host:
+    ! cargo tree --locked --no-default-features -e normal --prefix none | grep -E '^(reqwest|rustls|ring|hyper) '
     cp Cargo.lock tests/host/Cargo.lock
     cargo test --offline --manifest-path tests/host/Cargo.toml --target-dir target/host
     cargo test --locked --no-default-features --lib --workspace --exclude loopctl-runtime --target-dir target/host

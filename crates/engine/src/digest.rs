@@ -6,7 +6,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ring::digest::{Context, SHA256};
+use sha2::Digest as _;
+
+/// The bytes that SHA-256 takes at a time.
+const BLOCK: usize = 64;
 
 /// The SHA-256 of a text, or of a list of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,28 +23,46 @@ impl Sha256 {
 
     /// The SHA-256 of bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        let mut context = Context::new(&SHA256);
+        let mut context = sha2::Sha256::new();
         context.update(bytes);
-        // SHA-256 has 32 bytes.
-        Self(context.finish().as_ref().try_into().unwrap_or_default())
+        Self(context.finalize().into())
     }
 
     /// The SHA-256 of a text that comes in parts: `ab`, `c` is `a`, `bc`.
     pub fn of_parts(spell: impl FnOnce(&mut dyn FnMut(&str))) -> Self {
-        let mut context = Context::new(&SHA256);
+        let mut context = sha2::Sha256::new();
         spell(&mut |part| context.update(part.as_bytes()));
-        // SHA-256 has 32 bytes.
-        Self(context.finish().as_ref().try_into().unwrap_or_default())
+        Self(context.finalize().into())
     }
 
     /// The SHA-256 of a list of texts, each with its length before it: other lists never give the same bytes.
     pub fn of_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut context = Context::new(&SHA256);
+        let mut context = sha2::Sha256::new();
         for text in texts {
-            context.update(&u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
+            context.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
             context.update(text.as_bytes());
         }
-        Self(context.finish().as_ref().try_into().unwrap_or_default())
+        Self(context.finalize().into())
+    }
+
+    /// The HMAC of bytes with a key (RFC 2104).
+    pub fn hmac(key: &[u8], bytes: &[u8]) -> Self {
+        let mut block = [0; BLOCK];
+        let short;
+        let key = if key.len() > BLOCK {
+            short = Self::of_bytes(key);
+            short.bytes().as_slice()
+        } else {
+            key
+        };
+        block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+        let keyed = |pad: u8, bytes: &[u8]| {
+            let mut context = sha2::Sha256::new();
+            context.update(block.map(|byte| byte ^ pad));
+            context.update(bytes);
+            Self(context.finalize().into())
+        };
+        keyed(0x5c, keyed(0x36, bytes).bytes())
     }
 
     /// Its bytes.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use ring::digest::{Context, SHA256};
+use sha2::{Digest as _, Sha256};
 
 use crate::event::{RunDocument, documents_sha256};
 use crate::header::RunHeader;
@@ -14,13 +14,13 @@ const SHOWN: usize = 8;
 
 /// The hash of what is called or asked at a place of the run, and what is shown of it: 16 hexadecimal digits.
 pub(crate) fn hash_of(header: &RunHeader, place: &str, action: &str, shown: &str) -> String {
-    let mut context = Context::new(&SHA256);
+    let mut context = Sha256::new();
     for part in [b"call 1", header.run_id.as_bytes(), place.as_bytes(), action.as_bytes(), shown.as_bytes()] {
         take(&mut context, part);
     }
     take(&mut context, &header.meaning);
     let mut hash = String::new();
-    for byte in context.finish().as_ref().iter().take(SHOWN) {
+    for byte in context.finalize().iter().take(SHOWN) {
         let _ = write!(hash, "{byte:02x}");
     }
     hash
@@ -32,9 +32,9 @@ pub(crate) fn meaning(documents: &[RunDocument]) -> [u8; 32] {
 }
 
 /// Prefixes the length, so that different lists of parts never give the same bytes.
-fn take(context: &mut Context, part: &[u8]) {
+fn take(context: &mut Sha256, part: &[u8]) {
     let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
-    context.update(&length.to_be_bytes());
+    context.update(length.to_be_bytes());
     context.update(part);
 }
 

@@ -22,6 +22,7 @@ pub mod folded_events;
 pub mod future;
 mod given_parts;
 pub(crate) mod handled_runs;
+pub mod http_client;
 pub mod import;
 mod inbox;
 mod input_files;
@@ -77,7 +78,6 @@ mod tests_notices;
 #[cfg(test)]
 mod tests_outage;
 mod texts;
-mod tls;
 pub mod tool;
 mod unfinished_run;
 mod unused_events;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fault::Fault;
+use super::http_client::{IS_BUILT_IN, NOT_BUILT_IN};
 pub use super::missing_requirement::{Missing, MissingRequirement, sentence};
 use super::world::Engine;
 use loopctl_lang::compile::question_tool;
@@ -19,7 +20,7 @@ impl Engine {
         self.world.vault.refresh();
         let mut needs = Needs::default();
         self.gather(program, model, &mut needs);
-        let Needs { secrets, sources, models, tools, .. } = needs;
+        let Needs { secrets, sources, models, tools, unbuilt, .. } = needs;
         let mut missing = Vec::new();
         let is_called = !self.world.toolbox.is_offline();
         for name in tools.into_iter().filter(|_| is_called) {
@@ -27,6 +28,10 @@ impl Engine {
                 "the tool `{name}` is one of a Rust program, and this program has none of the name: run the document in the \
                  program that has it"
             );
+            missing.push(MissingRequirement::new(Missing::Tool { name }, why));
+        }
+        for name in unbuilt.into_iter().filter(|_| is_called) {
+            let why = format!("the tool `{name}` asks a server, and {NOT_BUILT_IN}");
             missing.push(MissingRequirement::new(Missing::Tool { name }, why));
         }
         for name in models {
@@ -131,6 +136,9 @@ impl Engine {
             {
                 needs.tools.insert(tool.name.clone());
             }
+            if matches!(tool.kind, ToolKind::Http(_)) && !IS_BUILT_IN {
+                needs.unbuilt.insert(tool.name.clone());
+            }
             let datasource = tool.datasource().and_then(|name| program.project.datasources.get(name));
             let held =
                 datasource.into_iter().flat_map(|datasource| [Some(&datasource.url), datasource.password.as_ref()]);
@@ -166,4 +174,6 @@ struct Needs {
     models: BTreeSet<String>,
     /// The tools of a Rust program that this one does not have.
     tools: BTreeSet<String>,
+    /// The tools that the program was built without.
+    unbuilt: BTreeSet<String>,
 }

@@ -7,15 +7,14 @@ mod tests;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, Url};
+use url::Url;
 
-use crate::drive::tls::{TrustedRoots, client_config};
+use crate::drive::http_client::{Client, guarded};
 use loopctl_lang::language::project::Allow;
 use loopctl_lang::policy::address::is_public;
 use loopctl_lang::policy::host::{self, AllowedHost, literal, without_dot};
@@ -71,21 +70,7 @@ impl Egress {
     /// # Errors
     /// When no TLS can be set up.
     pub fn client(&self, idle: usize, dials_for: Duration) -> Result<Client, String> {
-        // A machine without root certificates can still ask plain http servers.
-        let config = client_config(TrustedRoots::Platform).or_else(|_| client_config(TrustedRoots::Nobody));
-        Client::builder()
-            .tls_backend_preconfigured(config.map_err(|error| error.to_string())?)
-            // A proxy would look names up itself, past the guard.
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .pool_max_idle_per_host(idle)
-            .connect_timeout(dials_for)
-            .user_agent(concat!("loopctl/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(self.clone())
-            .build()
-            .map_err(|error| error.to_string())
+        guarded(self, idle, dials_for)
     }
 
     /// Whether a URL may be requested, as far as its text shows: its scheme, its host by `allow.hosts`, and its
@@ -155,18 +140,6 @@ impl Egress {
         }
         let allowed: Vec<IpAddr> = found.into_iter().filter(|address| self.permits(*address)).collect();
         if allowed.is_empty() { Err(private(name)) } else { Ok(allowed) }
-    }
-}
-
-impl Resolve for Egress {
-    fn resolve(&self, name: Name) -> Resolving {
-        let guard = self.clone();
-        Box::pin(async move {
-            let allowed = guard.addresses(name.as_str()).await?;
-            // Port 0 means the URL's own port.
-            let sockets: Addrs = Box::new(allowed.into_iter().map(|address| SocketAddr::new(address, 0)));
-            Ok(sockets)
-        })
     }
 }
 

@@ -6,8 +6,8 @@ mod answer;
 use std::borrow::Cow;
 
 use bytes::BytesMut;
-use reqwest::Url;
 use serde_json::{Map, Value};
+use url::Url;
 
 use super::Ask;
 use super::constraint::{TURN, TurnMeans};

@@ -11,6 +11,7 @@ use super::content_refusal::RefusalWords;
 use super::refused_fields::RequestField;
 use super::reply::AttemptReply;
 use super::window::refused_length;
+use crate::drive::http_client;
 use crate::drive::secret::Vault;
 use crate::drive::{clock, descriptors, retry};
 use loopctl_engine::event::{Finish, ModelFaultCode, Tokens};
@@ -306,7 +307,7 @@ impl Peer {
     }
 
     /// What a fault of the connection means, by its causes.
-    pub(super) fn connection(&self, error: &reqwest::Error) -> AttemptFailure {
+    pub(super) fn connection(&self, error: &http_client::Error) -> AttemptFailure {
         let name = &self.name;
         if error.is_timeout() {
             let (what, sent) = match error.is_connect() {

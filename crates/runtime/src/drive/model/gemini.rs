@@ -4,8 +4,8 @@
 mod answer;
 
 use bytes::BytesMut;
-use reqwest::Url;
 use serde_json::{Map, Value};
+use url::Url;
 
 use super::Ask;
 use super::constraint::TurnMeans;

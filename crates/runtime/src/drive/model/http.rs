@@ -4,9 +4,10 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ::http::Method;
+use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
-use reqwest::{Client, Method, Request, Response, Url};
+use url::Url;
 
 use super::STALL;
 use super::credentials::{Credentials, SentHeaders};
@@ -14,7 +15,7 @@ use super::failure::{AttemptFailure, Peer};
 use super::first_contact::FirstContact;
 use super::reply_progress::StreamState;
 use super::sse::{self, PieceSource, read_events};
-use crate::drive::tls::{TrustedRoots, client_config};
+use crate::drive::http_client::{Client, Request, Response, of_models};
 use crate::drive::{clock, descriptors, retry};
 use loopctl_engine::event::ModelFaultCode;
 
@@ -43,24 +44,10 @@ impl HttpClients {
 
     pub(super) fn client(&self, secure: bool) -> Result<&Client, String> {
         let cell = if secure { &self.secure } else { &self.plain };
-        cell.get_or_init(|| build(secure).map_err(|error| format!("no HTTP client can be made: {error}")))
+        cell.get_or_init(|| of_models(secure, CONNECT).map_err(|error| format!("no HTTP client can be made: {error}")))
             .as_ref()
             .map_err(Clone::clone)
     }
-}
-
-fn build(secure: bool) -> Result<Client, String> {
-    let roots = if secure { TrustedRoots::Platform } else { TrustedRoots::Nobody };
-    let config = client_config(roots).map_err(|error| error.to_string())?;
-    let builder = Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        // All attempts are those of `model::ask`. One of the client's own would need a copy of each request.
-        .retry(reqwest::retry::never().max_retries_per_request(0))
-        .connect_timeout(CONNECT)
-        .tcp_nodelay(true);
-    builder.tls_backend_preconfigured(config).build().map_err(|error| error.to_string())
 }
 
 /// The headers of every request, beside the credentials.

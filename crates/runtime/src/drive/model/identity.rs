@@ -4,16 +4,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ::http::Method;
+use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use bytes::BytesMut;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Request, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use url::Host;
+use url::Url;
 
 use super::http::HttpClients;
 use crate::drive::clock;
+use crate::drive::http_client::Request;
 use crate::drive::secret::Vault;
 use loopctl_lang::policy::aws_host::is_region;
 use loopctl_lang::policy::json_text;

@@ -47,12 +47,13 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::http::header::CONTENT_TYPE;
 use bytes::Bytes;
-use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use crate::drive::clock;
 use crate::drive::descriptors::Patience;
+use crate::drive::http_client::Response;
 use crate::drive::model_waits::FailedRequest;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
@@ -453,12 +454,7 @@ impl ModelClient {
 
     /// Sends the request. When the server refuses it with the schema of a turn, and takes it without, it is not sent one
     /// again.
-    async fn post(
-        &self,
-        endpoint: &Endpoint,
-        ask: &Ask<'_>,
-        wire: &mut Wire,
-    ) -> Result<reqwest::Response, AttemptFailure> {
+    async fn post(&self, endpoint: &Endpoint, ask: &Ask<'_>, wire: &mut Wire) -> Result<Response, AttemptFailure> {
         let constraint = &self.form.constraint;
         let may_go_without = constraint.is_optional() && constraint.turn(ask).is_some();
         let (streams, stall) = (self.form.streams(ask), ask.timeouts.stall);
@@ -479,7 +475,7 @@ impl ModelClient {
         &self,
         endpoint: &Endpoint,
         begun: Bytes,
-        response: reqwest::Response,
+        response: Response,
         ask: &Ask<'_>,
         asked_at: Instant,
     ) -> Result<AttemptReply, AttemptFailure> {

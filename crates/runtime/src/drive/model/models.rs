@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use reqwest::Url;
 use secrecy::SecretString;
+use url::Url;
 
 use super::constraint::ReplyConstraint;
 use super::credentials::{Credentials, ModelKey, RequestSigner};
@@ -20,6 +20,7 @@ use super::settings::ModelSettings;
 use super::window::LearnedWindow;
 use super::wire::RequestForm;
 use super::{DynModel, ModelBackend, ModelClient, TRACK, protocol_of};
+use crate::drive::http_client::{IS_BUILT_IN, NOT_BUILT_IN};
 use crate::drive::secret::Vault;
 use crate::project::guarded_read;
 use crate::project::paths::in_project;
@@ -189,6 +190,9 @@ impl Models {
         let Some(server) = &provider.facts().server else {
             return Ok(scripted(facts, name, self.script_of(name, declared)?));
         };
+        if !IS_BUILT_IN {
+            return Err(format!("the model {name:?} is one of a server, and {NOT_BUILT_IN}"));
+        }
         let (form, endpoint) = self.server(name, declared, provider, server)?;
         let gate = Some(self.gate(name));
         Ok(ModelClient { facts, form, backend: ModelBackend::Server(Box::new(endpoint)), gate })

@@ -2,8 +2,8 @@
 //! facts in `policy::provider`, its file beside this one, its line in [`super::protocol_of`].
 
 use bytes::BytesMut;
-use reqwest::Url;
 use serde_json::{Map, Value};
+use url::Url;
 
 use super::Ask;
 use super::constraint::TurnMeans;

@@ -7,8 +7,8 @@ mod answer;
 pub(super) mod items;
 
 use bytes::BytesMut;
-use reqwest::Url;
 use serde_json::{Map, Value};
+use url::Url;
 
 use super::Ask;
 use super::constraint::TurnMeans;

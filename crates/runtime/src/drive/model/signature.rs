@@ -1,8 +1,7 @@
-//! The signatures of requests to AWS: Signature Version 4, over `ring`. A pure function of the request, the moment and the
+//! The signatures of requests to AWS: Signature Version 4, over SHA-256. A pure function of the request, the moment and the
 //! credentials.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
-use ring::hmac;
 
 use loopctl_engine::digest::Sha256;
 
@@ -69,18 +68,18 @@ impl SigningScope<'_> {
         let to_sign = [ALGORITHM, self.moment, &scope, &Sha256::of(&canonical).to_string()].join("\n");
         let mut key = hmac(format!("AWS4{}", self.secret_key).as_bytes(), day);
         for part in [self.region, self.service, "aws4_request"] {
-            key = hmac(key.as_ref(), part);
+            key = hmac(key.bytes(), part);
         }
-        let tag = hmac(key.as_ref(), &to_sign);
-        let signature: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let tag = hmac(key.bytes(), &to_sign);
+        let signature = tag.to_string();
         let authorization =
             format!("{ALGORITHM} Credential={}/{scope}, SignedHeaders={names}, Signature={signature}", self.key_id);
         RequestSignature { authorization, signature }
     }
 }
 
-fn hmac(key: &[u8], text: &str) -> hmac::Tag {
-    hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text.as_bytes())
+fn hmac(key: &[u8], text: &str) -> Sha256 {
+    Sha256::hmac(key, text.as_bytes())
 }
 
 /// A value without blanks at its ends, and with one blank where it has more.

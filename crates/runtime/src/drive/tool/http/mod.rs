@@ -18,9 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, LOCATION};
-use reqwest::{Client, Method, Response, StatusCode, Url};
+use ::http::header::{CONTENT_TYPE, LOCATION};
+use ::http::{Method, StatusCode};
 use serde_json::Value;
+use url::Url;
 
 use self::request::HttpRequest;
 use self::response::AnswerPolicy;
@@ -31,6 +32,7 @@ use super::timed_out;
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::egress::{Egress, EgressFault};
 use crate::drive::future::BoxFuture;
+use crate::drive::http_client::{self, Client, Response, is_tls_fault};
 use crate::drive::retry::Transient;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::ToolCall;
@@ -309,7 +311,7 @@ pub(super) fn server(url: &Url) -> String {
 
 /// The class of a network error, and the chain of its causes for the operator. Of the URL only the server is named: its
 /// query may contain a secret.
-pub(super) fn network(error: reqwest::Error, server: &str) -> RawFault {
+pub(super) fn network(error: http_client::Error, server: &str) -> RawFault {
     let error = error.without_url();
     let mut detail = error.to_string();
     let mut class = None;
@@ -319,9 +321,9 @@ pub(super) fn network(error: reqwest::Error, server: &str) -> RawFault {
             return egress_fault(egress);
         }
         if let Some(error) = error.downcast_ref::<io::Error>() {
-            class = if is_tls(error) { Some("tls failed") } else { io_class(error.kind()).or(class) };
+            class = io_class(error.kind()).or(class);
         }
-        if error.is::<rustls::Error>() {
+        if is_tls_fault(error) {
             class = Some("tls failed");
         }
         detail.push_str(": ");
@@ -352,13 +354,6 @@ pub(super) fn network(error: reqwest::Error, server: &str) -> RawFault {
     let fault = fault(class, detail);
     let is_uncertain = !error.is_connect() && !error.is_builder();
     RawFault { is_uncertain, ..if stays { RawFault::from(fault) } else { transient(fault) } }
-}
-
-/// Whether a TLS error is inside: an `io::Error` does not return what it wraps as its source.
-fn is_tls(error: &io::Error) -> bool {
-    error
-        .get_ref()
-        .is_some_and(|inner| inner.is::<rustls::Error>() || inner.downcast_ref::<io::Error>().is_some_and(is_tls))
 }
 
 fn io_class(kind: io::ErrorKind) -> Option<&'static str> {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::Url;
 use serde_json::Value;
+use url::Url;
 
 use crate::drive::tool::output::fault;
 use loopctl_engine::event::ToolFault;

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use ::http::Method;
+use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::utf8_percent_encode;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Url};
 use serde_json::{Map, Value};
+use url::Url;
 
 use super::notice;
 use super::query_pairs::{FormPairs, RESERVED, encode, media_type, plain};
+use crate::drive::http_client::Request;
 use crate::drive::run_meter::TraceContext;
 use crate::drive::tool::call::ToolCall;
 use crate::drive::tool::output::fault;
@@ -46,8 +48,8 @@ pub(super) struct HttpRequest {
 
 impl HttpRequest {
     /// Converts the request for the client.
-    pub(super) fn to_wire(&self) -> reqwest::Request {
-        let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
+    pub(super) fn to_wire(&self) -> Request {
+        let mut request = Request::new(self.method.clone(), self.url.clone());
         request.headers_mut().clone_from(&self.headers);
         *request.body_mut() = self.body.clone().map(Into::into);
         request

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use reqwest::header::{CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Method, Response};
+use ::http::Method;
+use ::http::header::{CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use serde_json::{Map, Value, json};
 
 use super::{network, server};
 use crate::drive::clock;
+use crate::drive::http_client::Response;
 use crate::drive::retry::{self, Transient};
 use crate::drive::tool::charset;
 use crate::drive::tool::output::{MAX_BODY, MAX_DETAIL, fault, read_json, too_large, value};

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use reqwest::header::HeaderMap;
+use ::http::header::HeaderMap;
 use serde_json::json;
 
 use super::request::{header_map, parse_url};

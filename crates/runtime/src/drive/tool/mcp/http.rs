@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use ::http::{Method, StatusCode};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
-use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
+use url::Url;
 
 use super::fault::{McpFault, Unanswered};
 use super::frame::{self, Incoming, MAX_MESSAGE};
@@ -17,6 +18,7 @@ use super::leaving::{LeavingServer, TIME_TO_END};
 use super::progress::{PROGRESS, ProgressBoard};
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
+use crate::drive::http_client::{Client, Request, Response};
 use crate::drive::model::sse::SseDecoder;
 use crate::drive::secret::Vault;
 use crate::drive::tool::http::{egress_fault, is_lost, network, server};
@@ -228,7 +230,7 @@ impl HttpPeer {
     ) -> Result<HttpAnswer, Unanswered> {
         self.egress.check(&self.url).map_err(|error| Unanswered::from(egress_fault(&error)))?;
         let had_session = headers.contains_key(SESSION);
-        let mut request = reqwest::Request::new(Method::POST, self.url.clone());
+        let mut request = Request::new(Method::POST, self.url.clone());
         *request.headers_mut() = headers;
         *request.body_mut() = Some(body.into());
         sent.store(true, Ordering::SeqCst);
@@ -339,7 +341,7 @@ impl HttpPeer {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert("last-event-id", HeaderValue::from_str(&last).ok()?);
         self.egress.check(&self.url).ok()?;
-        let mut request = reqwest::Request::new(Method::GET, self.url.clone());
+        let mut request = Request::new(Method::GET, self.url.clone());
         *request.headers_mut() = headers;
         let response = self.client.execute(request).await.ok()?;
         (response.status().is_success() && is_stream(&response)).then_some(response)
@@ -395,7 +397,7 @@ impl Drop for HttpPeer {
             return;
         }
         let Ok(session) = HeaderValue::from_str(&session) else { return };
-        let mut request = reqwest::Request::new(Method::DELETE, self.url.clone());
+        let mut request = Request::new(Method::DELETE, self.url.clone());
         request.headers_mut().insert(SESSION, sensitive(session));
         let protocol = *self.protocol.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(protocol) = protocol {
@@ -419,7 +421,7 @@ impl Drop for OpenPost<'_> {
     fn drop(&mut self) {
         let Some(headers) = self.headers.take().filter(|_| self.sent.load(Ordering::SeqCst)) else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let mut request = reqwest::Request::new(Method::POST, self.peer.url.clone());
+        let mut request = Request::new(Method::POST, self.peer.url.clone());
         *request.headers_mut() = headers;
         *request.body_mut() = Some(frame::cancellation(self.id).into());
         self.peer.send_behind(&runtime, request);
@@ -428,7 +430,7 @@ impl Drop for OpenPost<'_> {
 
 impl HttpPeer {
     /// Sends a request whose answer nobody needs, to the address that was looked at before.
-    fn send_behind(&self, runtime: &tokio::runtime::Handle, request: reqwest::Request) {
+    fn send_behind(&self, runtime: &tokio::runtime::Handle, request: Request) {
         let (client, leaving) = (self.client.clone(), LeavingServer::new());
         runtime.spawn(async move {
             let _ = tokio::time::timeout(TIME_TO_END, client.execute(request)).await;

@@ -1,0 +1,140 @@
+//! What has the place of the client in a program without one. There is never a response.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use ::http::header::HeaderMap;
+use ::http::{Method, StatusCode};
+use bytes::Bytes;
+use url::Url;
+
+pub use self::{
+    AbsentClient as Client, AbsentClientError as Error, AbsentResponse as Response, UnsentRequest as Request,
+};
+use super::NOT_BUILT_IN;
+use crate::drive::egress::Egress;
+
+/// No client.
+#[derive(Debug, Clone)]
+pub enum AbsentClient {}
+
+/// A request that nobody sends.
+#[derive(Debug)]
+pub struct UnsentRequest {
+    url: Url,
+    headers: HeaderMap,
+    body: Option<Bytes>,
+}
+
+/// A response that never comes.
+#[derive(Debug)]
+pub enum AbsentResponse {}
+
+/// An error that never happens, because nothing is sent.
+#[derive(Debug)]
+pub enum AbsentClientError {}
+
+/// There is no client.
+///
+/// # Errors
+/// Always.
+pub fn guarded(_: &Egress, _: usize, _: Duration) -> Result<AbsentClient, String> {
+    Err(NOT_BUILT_IN.to_owned())
+}
+
+/// There is no client.
+///
+/// # Errors
+/// Always.
+pub fn of_models(_: bool, _: Duration) -> Result<AbsentClient, String> {
+    Err(NOT_BUILT_IN.to_owned())
+}
+
+/// Nothing is encrypted.
+pub fn is_tls_fault(_: &(dyn StdError + 'static)) -> bool {
+    false
+}
+
+impl AbsentClient {
+    #[expect(clippy::unused_async, reason = "as of a client")]
+    pub async fn execute(&self, _: UnsentRequest) -> Result<AbsentResponse, AbsentClientError> {
+        match *self {}
+    }
+}
+
+impl UnsentRequest {
+    pub fn new(_: Method, url: Url) -> Self {
+        Self { url, headers: HeaderMap::new(), body: None }
+    }
+
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub fn headers_mut(&mut self) -> &mut HeaderMap {
+        &mut self.headers
+    }
+
+    pub fn body_mut(&mut self) -> &mut Option<Bytes> {
+        &mut self.body
+    }
+}
+
+impl AbsentResponse {
+    pub fn status(&self) -> StatusCode {
+        match *self {}
+    }
+
+    pub fn headers(&self) -> &HeaderMap {
+        match *self {}
+    }
+
+    pub fn url(&self) -> &Url {
+        match *self {}
+    }
+
+    pub fn content_length(&self) -> Option<u64> {
+        match *self {}
+    }
+
+    #[expect(clippy::unused_async, reason = "as of a response")]
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, AbsentClientError> {
+        match *self {}
+    }
+}
+
+impl AbsentClientError {
+    pub fn is_timeout(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn is_connect(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn is_body(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn is_decode(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn is_builder(&self) -> bool {
+        match *self {}
+    }
+
+    #[must_use]
+    pub fn without_url(self) -> Self {
+        match self {}
+    }
+}
+
+impl fmt::Display for AbsentClientError {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
+    }
+}
+
+impl StdError for AbsentClientError {}
