@@ -187,6 +187,29 @@ fn a_fallback_is_asked_before_the_request_for_an_answer() {
 }
 
 #[test]
+fn what_empty_replies_used_is_booked_under_the_model_that_gave_them() {
+    let counted = |text: &str, input: u32, output: u32| {
+        Answer::json(&json!({ "choices": [{ "index": 0, "message": { "content": text }, "finish_reason": "stop" }],
+            "usage": { "prompt_tokens": input, "completion_tokens": output } }))
+    };
+    let properties = json!({ "fallback_models": ["spare"] });
+    let asked = Asked::new("openai", &properties, vec![counted("", 100, 3)], vec![counted(DONE, 10, 5)]);
+    let (code, result) = asked.run(false);
+    let (requests, spare) = asked.asked();
+    let own = requests.len() - spare;
+    assert_eq!((code, spare, own > 0), (0, 1, true), "{result:#}");
+    let stats = asked.place.call(&["stats", "--output", "json"]).json();
+    let of = |model: &str| {
+        let models = stats["models"].as_array().expect("a list").iter();
+        let found = models.filter(|row| row["key"] == model).collect::<Vec<_>>();
+        assert_eq!(found.len(), 1, "{stats:#}");
+        (found[0]["input_tokens"].clone(), found[0]["output_tokens"].clone())
+    };
+    assert_eq!(of("spare"), (json!(10), json!(5)), "{stats:#}");
+    assert_eq!(of("m"), (json!(100 * own), json!(3 * own)), "{stats:#}");
+}
+
+#[test]
 fn the_last_call_of_a_limit_is_asked_once_more_when_its_reply_is_empty() {
     let properties = json!({ "max_iterations": 1, "on_limit": "answer" });
     let empty = || says("openai", "", false);

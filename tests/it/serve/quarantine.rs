@@ -358,6 +358,6 @@ fn a_run_below_one_that_is_set_aside_is_shown_so_too() {
     let runs = place.call(&["runs", "--called", "--output", "json"]).json();
     let below = runs.as_array().unwrap().iter().find(|row| row["run_id"] == "bad.s").cloned();
     assert_eq!(below.map(|row| row["status"].clone()), Some(json!("quarantined")), "{runs:#}");
-    let recorded = place.call(&["record", "bad.s"]);
+    let recorded = place.call(&["record", "bad.s", "--output", "recorded.json"]);
     assert!(recorded.code == 2 && recorded.stderr.contains("it is quarantined"), "{recorded:#?}");
 }
