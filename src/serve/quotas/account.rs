@@ -24,6 +24,8 @@ pub struct Account {
     connections: usize,
     event_streams: usize,
     queued: usize,
+    /// The runs that wait in the store and are not among `queued`: another process, or an earlier one, has queued them.
+    carried: usize,
     driven: u64,
     bytes: Option<Bucket>,
     time: Option<Bucket>,
@@ -37,6 +39,7 @@ impl Account {
             connections: 0,
             event_streams: 0,
             queued: 0,
+            carried: 0,
             driven: 0,
             bytes: bounds.bytes.map(|bytes| Bucket::new(bytes, MINUTE_MS, now_ms)),
             time: bounds.running_ms.map(|ms| Bucket::new(ms, HOUR_MS, now_ms)),
@@ -66,8 +69,13 @@ impl Account {
         match held {
             QuotaItem::Connection => (self.connections, self.bounds.connections),
             QuotaItem::EventStream => (self.event_streams, self.bounds.event_streams),
-            QuotaItem::Queued => (self.queued, self.bounds.queued),
+            QuotaItem::Queued => (self.queued.saturating_add(self.carried), self.bounds.queued),
         }
+    }
+
+    /// How many runs wait in the store beside those that it has taken.
+    pub fn carry(&mut self, runs: usize) {
+        self.carried = runs;
     }
 
     fn taken(&mut self, held: QuotaItem) -> &mut usize {

@@ -137,6 +137,23 @@ impl Quotas {
         Ok(Permit { shares: Arc::clone(self), owner, held })
     }
 
+    /// The runs of owners that wait in the store and that no permit counts: those of an earlier process wait on after a restart.
+    pub fn carry(&self, waiting: &[(Owner, usize)]) {
+        let mut taken = self.taken();
+        taken.tokens.values_mut().for_each(|account| account.carry(0));
+        taken.orgs.values_mut().for_each(|account| account.carry(0));
+        let mut orgs: HashMap<Option<String>, usize> = HashMap::new();
+        for (owner, runs) in waiting {
+            let owner = self.known(owner);
+            let of_org = orgs.entry(owner.org.clone()).or_default();
+            *of_org = of_org.saturating_add(*runs);
+            let (runs, of_org) = (*runs, *of_org);
+            let [token, org] = self.accounts(&mut taken, &owner);
+            token.carry(runs);
+            org.carry(of_org);
+        }
+    }
+
     /// Whether an owner may send another request: not while it has used up its bytes.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Claims runs from the store's queue when there are slots for them: when one becomes free, and several times a second,
 //! because other servers of the store start runs, leave them, and die.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -143,6 +144,7 @@ impl Scheduler {
                     true
                 })
             });
+            self.quotas.carry(&schedule.uncounted(&queue, &taken));
             schedule.left = left(queue, &taken);
             shares
         };
@@ -286,6 +288,23 @@ impl Scheduler {
         let events = self.runs.events(run_id).await?;
         let program = self.runs.program(run_id, &events).await?;
         Ok((LeasedRun { leased, events, state: None }, program))
+    }
+}
+
+impl RunSchedule {
+    /// The runs of each owner that wait in the store and not here, when these were taken. The oldest are taken first: those that wait from
+    /// before a restart.
+    fn uncounted(&self, queue: &[QueuedRuns], taken: &[(Owner, RunSlot)]) -> Vec<(Owner, usize)> {
+        let mut known: HashMap<&Owner, usize> = HashMap::new();
+        let here = self.waiting.values().filter(|queued| queued.permit.is_some()).map(|queued| &queued.owner);
+        here.chain(taken.iter().map(|(owner, _)| owner)).for_each(|owner| *known.entry(owner).or_default() += 1);
+        let of = |queued: &QueuedRuns| {
+            let owner = Owner { org: queued.org.clone(), token: queued.token.clone() };
+            let runs = usize::try_from(queued.runs).unwrap_or(usize::MAX);
+            let known = known.get(&owner).copied().unwrap_or_default();
+            (owner, runs.saturating_sub(known))
+        };
+        queue.iter().map(of).filter(|(_, runs)| *runs > 0).collect()
     }
 }
 

@@ -262,6 +262,34 @@ fn bytes_are_counted_both_ways_and_come_back_with_the_time() {
 }
 
 #[test]
+fn runs_that_wait_since_before_a_restart_count_in_the_share_of_their_owner() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({})).behind(&held));
+    let place = acting(&tools.url(), 1, 0);
+    let [one, two] = share(&place, [("one", "a"), ("two", "b")], json!({ "token": { "queued": 3 } }));
+    let started = || Serving::start(&place, &["--max-concurrent-runs", "1", "--store", "sqlite:runs.db"]);
+    let server = started();
+    for n in 0..4 {
+        assert_eq!(start(&server, &one, "?async=true", n).status, 202);
+    }
+    assert!(is_spent(&start(&server, &one, "?async=true", 9), "too_many_queued"));
+    drop(server);
+    let server = started();
+    // One of the four is driven again, and three wait.
+    while server.get("/readyz").json()["driven"] != 1 {
+        crate::common::wait_poll_interval();
+    }
+    assert!(is_spent(&start(&server, &one, "?async=true", 9), "too_many_queued"), "they wait since before the restart");
+    assert_eq!(start(&server, &two, "?async=true", 9).status, 202, "others have their own share");
+    gate.open();
+    while server.get("/readyz").json()["queued"] != 0 {
+        crate::common::wait_poll_interval();
+    }
+    assert_eq!(start(&server, &one, "?async=true", 9).status, 202, "none of them waits any more");
+}
+
+#[test]
 fn limits_that_mean_nothing_are_refused_before_anything_is_served() {
     for limits in [
         json!({ "tokens": {} }),
