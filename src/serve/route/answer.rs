@@ -133,7 +133,7 @@ pub async fn answer(
         }
     };
     let mut waiting = AwaitedAnswer::find(&app, &run_id, token).await?;
-    waiting.show(&app, &ShownCaller::of(&request));
+    waiting.show(&ShownCaller::of(&request));
     // The events of a run that takes no answer are not read.
     app.runs.read(&mut waiting.run).await?;
     let written = request::decision_body::<AnswerRequest>(&body)?;
@@ -177,9 +177,9 @@ impl AwaitedAnswer {
         Ok(Self { run, token, subject, held: held.rights })
     }
 
-    /// Names the holder of the token, and the organisation of the run, in the log.
-    pub(super) fn show(&self, app: &App, shown: &ShownCaller) {
-        let (name, org) = (holder(app, &self.run.row), self.run.row.org.clone());
+    /// Names the holder of the token, and the organisation of the run, in the log: nobody where no token started the run.
+    pub(super) fn show(&self, shown: &ShownCaller) {
+        let (name, org) = (self.run.row.token.as_deref().map(callback_of), self.run.row.org.clone());
         shown.set(Caller { name, org, reach: OrgReach::Own, scopes: Vec::new(), hash: None });
     }
 

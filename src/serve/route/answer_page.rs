@@ -116,7 +116,7 @@ async fn read(app: &App, run_id: &str, token: &str) -> Result<(AwaitedAnswer, As
 async fn take(app: &Arc<App>, run_id: &str, token: &str, sent: SubmittedForm) -> Result<u32, RefusedForm> {
     let SubmittedForm { form, sender } = sent;
     let (waiting, asked) = read(app, run_id, token).await?;
-    waiting.show(app, &sender);
+    waiting.show(&sender);
     let length = form.length();
     let sent = match form.decision(&asked) {
         Ok(sent) => sent,
