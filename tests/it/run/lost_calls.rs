@@ -264,7 +264,7 @@ fn the_model_that_calls_a_workflow_or_a_loop_reads_that_a_call_of_it_may_have_ha
         "workflows/each.json",
         &json!({ "name": "each", "description": "Pays.",
         "input": { "type": "object", "properties": { "l": { "type": "array" } }, "required": ["l"] },
-        "definition": { "actions": [one, { "type": "loop", "id": "all", "properties": list.clone() }] } }),
+        "definition": { "actions": [one, { "type": "loop", "id": "all", "properties": list }] } }),
     );
     let properties = json!({ "mode": "react", "objective": "Pay.", "max_iterations": 1,
         "tools": [{ "type": "action", "name": "pay" }] });
