@@ -96,10 +96,10 @@ impl CheckCommand {
             if self.fix { fixes::apply(&mut survey) } else { (survey.look(), AppliedFixes::default()) };
         if found.tally.files == 0 && found.diagnostics.is_empty() {
             let help = "name the folder with the loops; a file that you name is always checked";
-            return Err(none_found("nothing to check", paths, found.tally.skipped, help));
+            return Err(none_found("nothing to check", paths, found.tally.skipped.len(), help));
         }
         surface.say(&report::fixed(&applied.fixes, &surface.err));
-        let tally = Tally { fixed: applied.fixes.len(), fixed_files: applied.files, ..found.tally };
+        let tally = Tally { fixed: applied.fixes.len(), fixed_files: applied.files, ..found.tally.clone() };
         self.print(surface, &found, &tally)?;
         Ok(self.exit(&found, &applied))
     }

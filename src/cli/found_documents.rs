@@ -1,7 +1,7 @@
 //! The documents among the files of given paths: what `check` checks and `fmt` formats.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -10,13 +10,21 @@ use super::worker_threads::each;
 use crate::check::file_kind;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
-use crate::project::{self, Target};
+use crate::language::mcp::McpLock;
+use crate::language::openapi::OpenApiLock;
+use crate::project::{self, ProjectFile, Target};
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::trace::units::plural;
 
 /// The most scripts of a project that are looked for in a folder.
 const MAX_SCRIPTS: usize = 1_000;
+/// The folders of a project whose JSON files are its documents.
+const OWN_FOLDERS: [&str; 3] = ["actions", "loops", "workflows"];
+/// A longer file is not blank.
+const MAX_BLANK_BYTES: u64 = 64;
+/// Up to so many skipped files are named.
+const MAX_NAMED: usize = 3;
 
 /// The outcome of reading a file.
 pub enum ReadTarget {
@@ -29,16 +37,17 @@ pub enum ReadTarget {
 }
 
 /// Reads all files, in their order. A file that the user named is a document, whatever is in it; so is a script that a
-/// project among the files names.
+/// project among the files names, and what is one by its place or its name.
 pub fn read_all(
     targets: &[Target],
     text: impl Fn(&Target) -> Result<Source, Box<Diagnostic>> + Sync,
 ) -> Vec<ReadTarget> {
     let mut found = each(targets.iter().collect(), |target: &Target| read(target, target.named, &text));
     let scripts = scripts(targets, &found);
+    let own = OwnPlaces::of(targets, &found);
     for (target, read_target) in targets.iter().zip(&mut found) {
         let is_script = || target.real.as_ref().is_some_and(|real| scripts.contains(real));
-        if matches!(read_target, ReadTarget::Skipped) && is_script() {
+        if matches!(read_target, ReadTarget::Skipped) && (is_script() || own.has(target)) {
             *read_target = read(target, true, &text);
         }
     }
@@ -65,6 +74,77 @@ fn read(target: &Target, named: bool, text: impl Fn(&Target) -> Result<Source, B
         ReadTarget::Document(Box::new(document))
     } else {
         ReadTarget::Skipped
+    }
+}
+
+/// The places whose files are documents of loopctl, whatever is in them: one that is broken must not look like one of another
+/// tool.
+struct OwnPlaces {
+    /// The folders that have documents, or have a folder with them.
+    folders: BTreeSet<PathBuf>,
+    /// The data of projects: it is no document, wherever it is.
+    data: HashSet<PathBuf>,
+}
+
+impl OwnPlaces {
+    fn of(targets: &[Target], read: &[ReadTarget]) -> Self {
+        let (mut folders, mut data) = (BTreeSet::new(), HashSet::new());
+        for (target, read) in targets.iter().zip(read) {
+            let ReadTarget::Document(document) = read else { continue };
+            let Some(folder) = target.real.as_deref().and_then(Path::parent) else { continue };
+            folders.extend(above_own(folder).map(Path::to_owned));
+            folders.insert(folder.to_owned());
+            if document.kind == Some(DocumentKind::Project) {
+                let named = document.value.get("documents").and_then(Value::as_object).into_iter().flatten();
+                let files = named.filter_map(|(_, file)| file.as_str().or_else(|| file.get("file")?.as_str()));
+                data.extend(files.filter_map(|file| folder.join(file).canonicalize().ok()));
+            }
+        }
+        Self { folders, data }
+    }
+
+    fn has(&self, target: &Target) -> bool {
+        if is_scenarios_by_name(&target.path) {
+            return true;
+        }
+        let Some((real, folder)) = target.real.as_deref().and_then(|real| Some((real, real.parent()?))) else {
+            return false;
+        };
+        if is_lock(&target.path) || self.data.contains(real) {
+            return false;
+        }
+        let is_of_project = |above: &Path| self.folders.contains(above) || ProjectFile::find(above).is_some();
+        above_own(folder).is_some_and(is_of_project) || self.folders.contains(folder) && is_blank(real)
+    }
+}
+
+/// The folder above one of those whose files are documents.
+fn above_own(folder: &Path) -> Option<&Path> {
+    let is_own = folder.file_name().is_some_and(|name| OWN_FOLDERS.iter().any(|own| name == *own));
+    folder.parent().filter(|_| is_own)
+}
+
+/// Whether a command that was to write a document wrote nothing.
+fn is_blank(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|found| found.len() <= MAX_BLANK_BYTES)
+        && project::read(file).is_ok_and(|source| source.text.trim().is_empty())
+}
+
+/// Whether a file is one of scenarios by its name: `refund.test.json`.
+pub fn is_scenarios_by_name(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(b".test.json"))
+}
+
+/// Whether a file is one that loopctl itself writes beside the documents.
+pub fn is_lock(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name == McpLock::FILE || name == OpenApiLock::FILE)
+}
+
+/// The names of skipped files, in a report that counts them; nothing of many.
+pub fn few_names(skipped: &[String]) -> String {
+    match skipped.len() {
+        1..=MAX_NAMED => format!(": {}", skipped.join(", ")),
+        _ => String::new(),
     }
 }
 

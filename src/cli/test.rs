@@ -17,6 +17,7 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::found_documents::is_scenarios_by_name;
 use super::output_file;
 use super::surface::Surface;
 use super::worker_threads::each_of;
@@ -24,7 +25,7 @@ use crate::check::file_kind;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::project::{self, ScenarioDocument};
 use crate::scenario::{CoverageMap, CoverageReport, ScenarioVerdict, SnapshotMode, StagedScenario, TestOptions};
-use crate::syntax::document::{self, DocumentKind};
+use crate::syntax::document::{self, Document, DocumentKind};
 use coverage::TestCoverage;
 use live::LiveArgs;
 
@@ -211,29 +212,27 @@ impl TestCommand {
             targets.faults.into_iter().map(|fault| TargetFile::Unreadable(Box::new(fault))).collect();
         let mut documents = Vec::new();
         for target in targets.files {
+            // A file of this name that is broken must not look like one that is not there.
+            let is_expected = target.named || is_scenarios_by_name(&target.path);
             let source = match project::read(&target.path) {
                 Ok(source) => source,
-                Err(fault) if target.named => {
+                Err(fault) if is_expected => {
                     read.push(TargetFile::Unreadable(fault));
                     continue;
                 }
                 // `check` reports files that are no documents.
                 Err(_) => continue,
             };
-            if !target.named && !file_kind::may_be_ours(&source.text) {
+            if !is_expected && !file_kind::may_be_ours(&source.text) {
                 continue;
             }
             let document = document::read(&source);
-            if document.kind == Some(DocumentKind::Scenario) && (target.named || file_kind::is_ours(&document)) {
+            if document.kind == Some(DocumentKind::Scenario) && (is_expected || file_kind::is_ours(&document)) {
                 read.push(TargetFile::Scenarios(Box::new(project::scenario_file(document, &target.path))));
-            } else if !target.named && is_run(document.kind) && file_kind::is_ours(&document) {
+            } else if !is_expected && is_run(document.kind) && file_kind::is_ours(&document) {
                 documents.push(target.path);
-            } else if target.named {
-                let what = document.kind.map_or("no document of loopctl", DocumentKind::called);
-                let message = format!("a file of scenarios was expected; this is {what}");
-                let fault = Diagnostic::error(codes::NO_LOOP, message, "", source.whole());
-                let fault = fault.help("a file of scenarios has `document` and `scenarios`");
-                read.push(TargetFile::Unreadable(Box::new(fault)));
+            } else if is_expected || file_kind::is_nearly_scenarios(&document) {
+                read.push(TargetFile::Other(source, no_scenarios(document)));
             }
         }
         Ok(FoundFiles { files: read, documents })
@@ -328,6 +327,19 @@ struct FoundFiles {
     documents: Vec<PathBuf>,
 }
 
+/// Why a document is no file of scenarios: as `check` says it, unless it is a document of another kind.
+fn no_scenarios(document: Document) -> Vec<Diagnostic> {
+    if document.kind.is_none() && document.is_broken() {
+        return document.faults;
+    }
+    let what = document.kind.map_or("no document of loopctl", DocumentKind::called);
+    let message = format!("a file of scenarios was expected; this is {what}");
+    let first = document.tree.root.span;
+    let place = document.tree.source.place(first.start, (first.start + 1).min(first.end));
+    let fault = Diagnostic::error(codes::NO_LOOP, message, "", place);
+    vec![fault.help("a file of scenarios has `document` and `scenarios`")]
+}
+
 /// Whether a document of this kind is run.
 fn is_run(kind: Option<DocumentKind>) -> bool {
     matches!(kind, Some(DocumentKind::Loop | DocumentKind::Workflow | DocumentKind::AgentRequest))
@@ -336,8 +348,10 @@ fn is_run(kind: Option<DocumentKind>) -> bool {
 /// A file that was read.
 enum TargetFile {
     Scenarios(Box<ScenarioDocument>),
-    /// One that can't be read, or is something else.
+    /// One that can't be read.
     Unreadable(Box<Diagnostic>),
+    /// One that is something else, and why.
+    Other(Source, Vec<Diagnostic>),
 }
 
 impl TargetFile {
@@ -354,6 +368,13 @@ impl TargetFile {
                     failures: Vec::new(),
                 }
             }
+            Self::Other(source, diagnostics) => TestedFile {
+                name: source.name.to_string(),
+                source,
+                diagnostics,
+                verdicts: Vec::new(),
+                failures: Vec::new(),
+            },
             Self::Unreadable(fault) => TestedFile {
                 name: fault.place.file.to_string(),
                 source: Source::new(fault.place.file.as_ref(), ""),

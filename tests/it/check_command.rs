@@ -548,3 +548,60 @@ fn an_error_of_a_document_is_not_repeated_for_each_of_its_scenario_files() {
     assert_eq!(files(report(&place, &[], 1)), [json!("w.json")]);
     assert_eq!(files(report(&place, &["one.test.json"], 1)), [json!("one.test.json")]);
 }
+
+#[test]
+fn a_file_that_is_ours_by_its_place_or_name_is_checked_whatever_is_in_it() {
+    let sound = || {
+        let place = Place::new();
+        place.file("loopctl.json", "{}");
+        place.file("loop.json", SOUND);
+        place.file("actions/look.json", ACTION);
+        place
+    };
+    for (name, text, code) in [
+        ("refund.test.json", r#"{"document": "loop.json", "scenario": [{"name": "n", "expect": {}}]}"#, "L016"),
+        ("refund.test.json", "", "L003"),
+        ("tests/refund.test.json", "[{}]", "L010"),
+        ("actions/x.json", "", "L003"),
+        ("loops/a.json", "\n", "L003"),
+        ("workflows/b.json", r#"{"name": "b", "steps": {}}"#, "L016"),
+        ("other.json", "", "L003"),
+        ("other.json", r#"{"name": "b", "definiton": {"actions": []}}"#, "L016"),
+        ("other.json", r#"{"type": "agent", "properties": {"objective": "x", "tools": []}}"#, "L016"),
+    ] {
+        let place = sound();
+        place.file(name, text);
+        let faults = report(&place, &[], 1);
+        assert!(faults.iter().any(|fault| fault["code"] == code && fault["file"] == name), "{name} {text}: {faults:?}");
+    }
+    let place = sound();
+    for name in ["package.json", "data/rows.json", "tests/empty.json"] {
+        place.file(name, if name.starts_with("tests") { "" } else { "{\"x\": 1}" });
+    }
+    place.file("mcp.lock.json", "{}");
+    let skipped = "(3 other JSON files skipped: data/rows.json, package.json, tests/empty.json)";
+    let ran = check(&place, &[], 0);
+    assert_eq!(ran.stderr, format!("no errors or warnings in 3 files {skipped}\n"));
+    // What a project names as its data is no document of its folder.
+    place.file("loopctl.json", r#"{"documents": {"rows": "loops/rows.json"}}"#);
+    place.file("loops/rows.json", "[{\"id\": 1}]");
+    let ran = check(&place, &[], 0);
+    assert_eq!(ran.stderr, "no errors or warnings in 3 files (4 other JSON files skipped)\n");
+    // Without a project or a document beside it, such a folder is another tool's.
+    let place = Place::new();
+    place.file("a/loop.json", SOUND);
+    place.file("a/actions/look.json", ACTION);
+    place.file("n8n/workflows/flow.json", r#"{"nodes": [], "connections": {}}"#);
+    check(&place, &[], 0);
+}
+
+#[test]
+fn the_key_of_a_model_is_reported_where_the_model_is_named() {
+    let place = Place::new();
+    place.file("loop.json", SOUND.replacen('{', "{\n\"model\": \"gpt-4o-mini\",\n", 1));
+    place.file("actions/look.json", ACTION);
+    let ran = place.call(&["check", "--env", "--format", "json", "loop.json"]);
+    let faults: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
+    let key = faults.iter().find(|fault| fault["code"] == "L133").unwrap_or_else(|| panic!("{ran:#?}"));
+    assert_eq!(key["line"], 2, "{key}");
+}

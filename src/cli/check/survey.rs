@@ -9,12 +9,12 @@ use serde::Deserialize as _;
 
 use crate::check::{ScriptedLoops, script_calls};
 use crate::cli::check::{token_loops, unused_targets, webhook_clashes};
-use crate::cli::found_documents::{ReadTarget, read_all};
+use crate::cli::found_documents::{ReadTarget, is_lock, read_all};
 use crate::cli::report::Tally;
 use crate::cli::worker_threads::each;
 use crate::compile::embedded_tools::EmbeddedFile;
 use crate::compile::{Declared, OutsideFiles, Texts, alone};
-use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::diagnostic::{Diagnostic, Place, Source, codes};
 use crate::drive::clock;
 use crate::drive::engine::Engine;
 use crate::drive::requirements::Missing;
@@ -25,6 +25,7 @@ use crate::program::Program;
 use crate::project::load;
 use crate::project::{self, Library, Neighbours, Target, Targets};
 use crate::syntax;
+use crate::syntax::Tree;
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
 
@@ -135,7 +136,8 @@ impl Survey {
         let mut work: Vec<CheckJob<'_>> = Vec::new();
         for (target, read) in targets.iter().zip(read) {
             match read {
-                ReadTarget::Skipped => found.tally.skipped += 1,
+                ReadTarget::Skipped if is_lock(&target.path) => {}
+                ReadTarget::Skipped => found.tally.skipped.push(project::name_of(&target.path)),
                 ReadTarget::Fault(fault) => {
                     found.tally.files += 1;
                     order.add(&fault.place.file);
@@ -322,9 +324,10 @@ fn dated(outside: &OutsideFiles) -> Arc<OutsideFiles> {
 fn missing(program: &Arc<Program>, root: &Path, texts: &Texts) -> Vec<Diagnostic> {
     let engine = Engine::builder(Arc::clone(&program.project), root).journal(Arc::new(MemoryJournal::new())).build();
     let project = texts.project.as_ref().map(|source| syntax::parse(source).0);
+    let main = syntax::parse(&texts.main).0;
     let place = |pointer: &str| match project.as_ref().filter(|tree| tree.at(pointer).is_some()) {
         Some(tree) => tree.place(pointer),
-        None => texts.main.whole(),
+        None => place_of_model(pointer, &main, project.as_ref()).unwrap_or_else(|| texts.main.whole()),
     };
     let webhook = program.as_flow().and_then(|flow| flow.webhook.as_ref());
     let of_webhook = webhook.map(|webhook| engine.missing_secrets(&webhook.secrets, &webhook.said()));
@@ -336,6 +339,17 @@ fn missing(program: &Arc<Program>, root: &Path, texts: &Texts) -> Vec<Diagnostic
             Diagnostic::error(codes::ABSENT_SECRET, missing.why, missing.pointer.as_str(), place(&missing.pointer))
         })
         .collect()
+}
+
+/// Where a model is named that no entry of the project describes.
+fn place_of_model(pointer: &str, main: &Tree, project: Option<&Tree>) -> Option<Place> {
+    let name = pointer.strip_prefix("/models/")?;
+    let names_it = |tree: &Tree, at: &str| {
+        let written = tree.at(at).and_then(|node| node.as_str());
+        written.is_some_and(|written| syntax::token(written) == name).then(|| tree.place(at))
+    };
+    let in_main = ["/model", "/properties/model"].into_iter().find_map(|at| names_it(main, at));
+    in_main.or_else(|| names_it(project?, "/model"))
 }
 
 impl Findings {

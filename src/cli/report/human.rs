@@ -7,6 +7,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Patch,
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::hidden_secrets::hide;
+use crate::cli::found_documents::few_names;
 use crate::cli::remedies::help;
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::trace::units::plural;
@@ -40,12 +41,12 @@ pub fn checked(diagnostics: &[Diagnostic], sources: &[Source], checked: &Tally, 
 }
 
 /// How much was checked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// How many files were checked.
     pub files: usize,
-    /// How many JSON files were skipped: they are not documents of loopctl.
-    pub skipped: usize,
+    /// The JSON files that were skipped: they are not documents of loopctl.
+    pub skipped: Vec<String>,
     /// How many fixes were applied.
     pub fixed: usize,
     /// In how many files.
@@ -65,8 +66,9 @@ pub fn tally(diagnostics: &[Diagnostic], tally: &Tally, look: &Look) -> String {
         let fixed = format!("; {} fixed in {}", plural(tally.fixed, "fault"), plural(tally.fixed_files, "file"));
         line.push_str(&fixed);
     }
-    if tally.skipped > 0 {
-        let skipped = format!(" ({} skipped)", plural(tally.skipped, "other JSON file"));
+    if !tally.skipped.is_empty() {
+        let count = plural(tally.skipped.len(), "other JSON file");
+        let skipped = format!(" ({count} skipped{})", escape::line(&few_names(&tally.skipped)));
         line.push_str(&look.paint(Tone::Dim, &skipped));
     }
     line + "\n"

@@ -333,3 +333,21 @@ fn steps_of_items_are_found_by_their_addresses() {
         assert!(text.contains(&format!("the step `{address}`")) && text.contains(found), "{text}");
     }
 }
+
+#[test]
+fn a_broken_file_of_scenarios_in_a_folder_is_no_sound_one() {
+    let place =
+        folder(&[("loop.test.json", json!({"document": "gone.json", "scenario": [{"name": "n", "expect": {}}]}))]);
+    let at = place.path().display().to_string();
+    let near = loopctl(&["test", &at]);
+    let said = stderr(&near);
+    assert_eq!(near.status.code(), Some(2), "{said}");
+    assert!(said.contains("`scenario` looks like `scenarios`") && said.contains("\"scenario\": ["), "{said}");
+    std::fs::write(place.path().join("loop.test.json"), "").unwrap();
+    let blank = loopctl(&["test", &at]);
+    assert!(blank.status.code() == Some(2) && stderr(&blank).contains("the file has no JSON in it"), "{blank:?}");
+    let script = json!({"replies": []}).to_string();
+    std::fs::write(place.path().join("loop.test.json"), script).unwrap();
+    let other = loopctl(&["test", &at]);
+    assert!(other.status.code() == Some(2) && stderr(&other).contains("this is a script"), "{other:?}");
+}

@@ -6,9 +6,23 @@ use crate::language::Project;
 use crate::syntax::Node;
 use crate::syntax::document::{Document, DocumentKind};
 
-/// Words of which every document of ours has one.
-const WORDS: [&str; 7] =
-    ["\"loop\"", "objective", "action_name", "replies", "definition", "max_iterations", "\"scenarios\""];
+/// Words of which every document of ours has one, and every one whose deciding field is misspelt.
+const WORDS: [&str; 12] = [
+    "\"loop\"",
+    "objective",
+    "action_name",
+    "replies",
+    "definition",
+    "max_iterations",
+    "\"scenarios\"",
+    "\"actions\"",
+    "\"expect\"",
+    "\"action_input\"",
+    "\"http_method\"",
+    "\"tools\"",
+];
+/// The most fields at the top of a document that are compared with those that decide its kind.
+const MAX_COMPARED: usize = 50;
 
 /// Whether a text may be one of ours; when it is not, it need not be read.
 pub fn may_be_ours(text: &str) -> bool {
@@ -35,8 +49,44 @@ pub fn is_ours(document: &Document) -> bool {
         Some(DocumentKind::Recording) => ["entries", "loop"].iter().all(|name| root.get(name).is_some()),
         Some(DocumentKind::Script) => is_script(root),
         None if root.members().is_none() => seems_ours(&document.tree.source.text),
+        None => is_misspelt(root),
         _ => false,
     }
+}
+
+/// Whether a document is meant as scenarios, and the field that says so is misspelt.
+pub fn is_nearly_scenarios(document: &Document) -> bool {
+    let mut members = document.tree.root.members().into_iter().flatten().take(MAX_COMPARED);
+    document.kind.is_none()
+        && members.any(|member| nearest(&member.key, ["scenarios"]).is_some() && are_scenarios(&member.value))
+}
+
+/// Whether the field that decides the kind of a document is misspelt: its value is what that field has, which one of another
+/// tool, as `definitions` in a schema, has not.
+fn is_misspelt(root: &Node) -> bool {
+    const FIELDS: [&str; 5] = ["definition", "scenarios", "replies", "objective", "action_name"];
+    let is_text = |name: &str| root.get(name).and_then(Node::as_str).is_some();
+    let is_list = |name: &str| root.get(name).and_then(Node::items).is_some();
+    root.members().into_iter().flatten().take(MAX_COMPARED).any(|member| {
+        let value = &member.value;
+        let near = if &*member.key == "reply" { Some("replies") } else { nearest(&member.key, FIELDS) };
+        match near {
+            Some("definition") => value.get("actions").and_then(Node::items).is_some(),
+            Some("scenarios") => are_scenarios(value),
+            Some("replies") => {
+                let is_reply = |reply: &Node| reply.get("action").is_some() && reply.get("action_input").is_some();
+                value.items().is_some_and(|replies| replies.iter().any(is_reply))
+            }
+            Some("objective") => value.as_str().is_some() && is_list("tools"),
+            Some("action_name") => value.as_str().is_some() && is_text("kind") && is_text("http_method"),
+            _ => false,
+        }
+    })
+}
+
+fn are_scenarios(list: &Node) -> bool {
+    let plays = |scenario: &Node| ["expect", "replies", "script"].iter().any(|name| scenario.get(name).is_some());
+    list.items().is_some_and(|scenarios| scenarios.iter().any(plays))
 }
 
 /// Whether `type` says so, or nearly so, or the fields in `properties` do.
@@ -51,7 +101,10 @@ fn is_loop(root: &Node) -> bool {
     let text = |name: &str| properties.get(name).and_then(Node::as_str).is_some();
     let near = word.is_none_or(|word| nearest(word, ["loop"]).is_some());
     let mode = properties.get("mode").and_then(Node::as_str);
-    near && (text("objective") || matches!(mode, Some("react" | "foreach")))
+    let is_of_loop = matches!(mode, Some("react" | "foreach"));
+    // Another word does not hide what only a loop has: `"type": "agent"`.
+    let is_whole = || text("objective") && (is_of_loop || properties.get("tools").and_then(Node::items).is_some());
+    near && (text("objective") || is_of_loop) || is_whole()
 }
 
 fn has_actions(root: &Node) -> bool {
@@ -134,6 +187,13 @@ mod tests {
             r#"{"replies": [], "tools": {"lookup": [1]}}"#,
             r#"{"replies": []}"#,
             r#"{"name": "w", "definition": {"actions": []}}"#,
+            r#"{"name": "w", "definiton": {"actions": []}}"#,
+            r#"{"name": "w", "definitions": {"actions": []}}"#,
+            r#"{"type": "agent", "properties": {"objective": "x", "tools": []}}"#,
+            r#"{"document": "loop.json", "scenario": [{"name": "n", "expect": {}}]}"#,
+            r#"{"reply": [{"action": "x", "action_input": {}}]}"#,
+            r#"{"objectiv": "x", "tools": []}"#,
+            r#"{"actionName": "x", "kind": "http", "url": "x", "http_method": "GET"}"#,
         ] {
             assert!(ours(text), "{text}");
         }
@@ -155,6 +215,9 @@ mod tests {
             r#"{"replies": [{"user": "a", "body": "b"}]}"#,
             r#"{"definition": "a word", "word": "loop"}"#,
             r#"{"properties": {"loop": true}, "type": "Feature"}"#,
+            r#"{"definitions": {"actions": {"type": "array"}}, "tools": []}"#,
+            r#"{"scenario": "x", "expect": "y"}"#,
+            r#"{"type": "agent", "properties": {"objective": {"type": "string"}, "tools": {"type": "array"}}}"#,
             "",
             "null",
             "\"objective\"",
