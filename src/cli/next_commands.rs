@@ -43,6 +43,11 @@ pub struct NextCommands {
     pub for_replies: Option<&'static str>,
 }
 
+/// Whether items of a loop failed in a run that continued without them.
+fn has_failed_items(result: &RunResult) -> bool {
+    result.steps.iter().any(|step| step.items.as_ref().is_some_and(|items| items.failed > 0))
+}
+
 impl NextCommands {
     /// For a run in a store.
     pub fn new(run_id: &str, place: &StorePlace) -> Self {
@@ -154,6 +159,10 @@ impl NextCommands {
                 if reason == Termination::SpendingLimit
                     || result.error.as_ref().is_some_and(|error| error.retryable) =>
             {
+                ways.push(("retry".to_owned(), self.command("retry", "")));
+            }
+            // Failed items run again, although the run completed.
+            (Status::Completed, _) if !self.is_copy && has_failed_items(result) => {
                 ways.push(("retry".to_owned(), self.command("retry", "")));
             }
             (Status::Failed, Some(Termination::StepFailed | Termination::Rejected | Termination::FormExpired)) => {

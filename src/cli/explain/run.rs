@@ -12,8 +12,10 @@ use crate::cli::recorded_run::{RecordedRun, recorded_with};
 use crate::cli::replay::run_verdict::sentence;
 use crate::cli::store::StorePlace;
 use crate::cli::surface::Surface;
-use crate::drive::clock;
+use crate::drive::{clock, fold};
 use crate::engine::event::Event;
+use crate::engine::flow::record::{ItemCounts, StepStatus};
+use crate::engine::flow::view::{ItemWindow, StepLog};
 use crate::engine::outcome::{Limit, Status, Termination};
 use crate::engine::reply::refusal::RefusalCause;
 use crate::engine::state::State;
@@ -26,7 +28,8 @@ use crate::replay::verdict::{ReplayKind, ReplayVerdict};
 use crate::trace::json::gist;
 use crate::trace::layout::TextBlock;
 use crate::trace::reason::reason;
-use crate::trace::steps::failure;
+use crate::trace::step_text::item_row;
+use crate::trace::steps::{counted, failure, shown_view};
 use crate::trace::text::status;
 use crate::trace::units::{count, duration, plural};
 use crate::trace::{Look, Redaction, RunResult, Shown, Tone, TraceEntry, escape, result};
@@ -113,7 +116,9 @@ pub(super) async fn perform(
         } else if !line.has_place() {
             ahead(&line)
         } else {
-            evidence(&result, &program, state.now.active_ms)
+            let mut evidence = evidence(&result, &program, state.now.active_ms);
+            evidence.extend(failed_items(&result, &program, run, &events, &redact)?);
+            evidence
         },
         tried,
         next: next(&commands, &state, &result),
@@ -165,6 +170,28 @@ fn why(result: &RunResult) -> String {
     }
     let named = result.termination.map(|why| reason(why).to_owned());
     error.or(question).or(named).unwrap_or_else(|| "it has not ended".to_owned())
+}
+
+/// The items of loops that failed, although the run may have completed.
+fn failed_items(
+    result: &RunResult,
+    program: &Program,
+    run: &str,
+    events: &[Event],
+    redact: &Redaction,
+) -> Result<Vec<String>, CommandError> {
+    let mut shown = Vec::new();
+    let has_failed = |items: &ItemCounts| items.failed > 0;
+    for step in result.steps.iter().filter(|step| step.error.is_none() && step.items.as_ref().is_some_and(has_failed)) {
+        let Some(counts) = &step.items else { continue };
+        let mut log = StepLog::new(Some(step.at.clone()));
+        let state = fold::logged(program, run, events.to_vec(), &mut log)?;
+        let window = ItemWindow { from: 0, most: MAX_SHOWN_CALLS, status: Some(StepStatus::Failed) };
+        let Ok(view) = log.view(program, &state, false, window) else { continue };
+        shown.push(format!("{}: {}", step.at, counted(counts)));
+        shown.extend(shown_view(view, redact).items.iter().flat_map(|items| items.rows.iter().map(item_row)));
+    }
+    Ok(shown)
 }
 
 /// How a run continues that no server takes up.

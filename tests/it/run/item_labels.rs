@@ -87,3 +87,30 @@ fn the_error_of_a_loop_names_the_item_that_failed() {
     let explained = place.call(&["explain", "r"]).stdout;
     assert!(explained.contains("item 1 (7/q) failed"), "{explained}");
 }
+
+#[test]
+fn the_failed_items_of_a_run_that_completed_are_shown_with_their_labels_and_run_again() {
+    let place = place();
+    place.json("loopctl.json", &json!({ "documents": { "rows": "rows.csv" } }));
+    place.file("rows.csv", "id,paid\nA-1,yes\nA-2,no\nA-3,no\n");
+    script(&place, json!({ "a": [{ "n": 1 }, { "error": "the bank is closed" }, { "n": 3 }] }));
+    let settings = json!({ "failure_strategy": "continue_on_error", "item_label": "{{one.id}}",
+        "collect_results": true, "result_key": "all" });
+    let step = json!({ "id": "call", "type": "a", "properties": { "id": "@one.id" } });
+    definition(&place, json!({ "output": "@all", "actions": [foreach("doc:rows", settings, json!([step]))] }));
+    let (ran, _) = run(&place, json!({}));
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let shown = place.call(&["trace", "r", "--at", "each", "--format", "json"]);
+    let rows: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let row = &rows["items"]["rows"][1];
+    assert_eq!((&row["label"], &row["item"]["id"]), (&json!("A-2"), &json!("A-2")), "{row}");
+    let text = place.call(&["trace", "r", "--at", "each"]).stdout;
+    assert!(text.contains("\nitem 1 (A-2) failed: ") && text.contains("the bank is closed"), "{text}");
+    let explained = place.call(&["explain", "r"]).stdout;
+    assert!(explained.contains("item 1 (A-2) failed: ") && explained.contains("retry r"), "{explained}");
+    script(&place, json!({ "a": [{ "n": 2 }] }));
+    let again = place.call(&["retry", "r", "--script", "script.json"]);
+    assert_eq!(again.code, 0, "{again:#?}");
+    let explained = place.call(&["explain", "r"]).stdout;
+    assert!(!explained.contains("failed") && !explained.contains("retry"), "{explained}");
+}

@@ -92,7 +92,9 @@ impl<'s> ItemSource<'s> {
 
     fn names(&self) -> Option<Vec<&Map<String, Value>>> {
         let around = self.around.as_ref()?;
-        Some(around.iter().flat_map(|frame| [&frame.keys, &frame.given]).collect())
+        // The files of the project come last, as where a step reads them.
+        let files = self.state.header.files.names();
+        Some(around.iter().flat_map(|frame| [&frame.keys, &frame.given]).chain([files]).collect())
     }
 
     /// What was gathered of an item of a loop that is under way.

@@ -173,12 +173,8 @@ pub fn view(look: Look, about: &About<'_>, run_id: &str, view: &StepView) -> Str
     }
     if let Some(items) = &view.items {
         let _ = writeln!(shown, "\n{}", totals(items));
-        let row = |row: &ItemRow| {
-            let item = labelled(&row.index.to_string(), row.label.as_deref());
-            format!("{} {}", escape::line(&item), row.status.word())
-        };
-        let rows: Vec<String> = notable(items).take(MOST_ROWS).map(row).collect();
-        for line in wrap(&rows.join(", "), look.width).iter().filter(|line| !line.is_empty()) {
+        let rows: Vec<String> = notable(items).take(MOST_ROWS).map(item_row).collect();
+        for line in rows.iter().flat_map(|row| wrap(row, look.width)).filter(|line| !line.is_empty()) {
             let _ = writeln!(shown, "{line}");
         }
         let more = notable(items).count().saturating_sub(MOST_ROWS);
@@ -194,6 +190,13 @@ pub fn view(look: Look, about: &About<'_>, run_id: &str, view: &StepView) -> Str
         }
     }
     shown
+}
+
+/// What became of an item: `item 1 failed: the bank is closed`. It must be redacted already.
+pub fn item_row(row: &ItemRow) -> String {
+    let item = labelled(&row.index.to_string(), row.label.as_deref());
+    let reason = row.error.as_ref().map(|error| format!(": {}", escape::line(error))).unwrap_or_default();
+    format!("item {} {}{reason}", escape::line(&item), row.status.word())
 }
 
 /// A step with its times, what it was given, and what it gave.
