@@ -54,12 +54,12 @@ impl McpPinTask {
             ));
         }
         let mut lock = project.lock.clone();
-        let (mut surveyed, mut failed) = (Vec::new(), 0_usize);
+        let (mut surveyed, mut failed) = (Vec::new(), Vec::new());
         for name in &names {
             match project.servers.survey(name, None).await {
                 Ok(one) => surveyed.push((name, one)),
                 Err(fault) => {
-                    failed = failed.saturating_add(1);
+                    failed.push(name.as_str());
                     surface.say(&format!("{} {}\n", surface.err.paint(Tone::Bad, "error:"), shown_fault(&fault)));
                 }
             }
@@ -76,13 +76,28 @@ impl McpPinTask {
         if self.names.is_empty() {
             lock.servers.retain(|name, _| project.project.mcp.contains_key(name));
         }
-        let is_written = self.write(&project, &lock, surface)?;
-        Ok(if failed > 0 || !is_written { Exit::Failed } else { Exit::Completed })
+        let is_written = self.write(&project, &lock, &failed, surface)?;
+        Ok(if !failed.is_empty() || !is_written { Exit::Failed } else { Exit::Completed })
     }
 
-    /// Writes the file where somebody says yes. Returns whether it is as it should be.
-    fn write(&self, project: &McpProject, lock: &McpLock, surface: &Surface) -> Result<bool, CommandError> {
+    /// Writes the file where somebody says yes. Returns whether it is as it should be. `failed`: the servers that could not be asked.
+    fn write(
+        &self,
+        project: &McpProject,
+        lock: &McpLock,
+        failed: &[&str],
+        surface: &Surface,
+    ) -> Result<bool, CommandError> {
         let path = project.shown_path();
+        let of_failed = |before: &str| match failed {
+            [] => String::new(),
+            [one] => format!("{before}{} is not pinned", escape::line(one)),
+            several => format!("{before}{} are not pinned", escape::line(&several.join(", "))),
+        };
+        if *lock == project.lock && !failed.is_empty() {
+            surface.say(&format!("{path} stays as it is: {}\n", of_failed("")));
+            return Ok(false);
+        }
         if *lock == project.lock && project.text.is_some() && project.unread.is_none() {
             surface.say(&format!("{path} is up to date\n"));
             return Ok(true);
@@ -115,7 +130,7 @@ impl McpPinTask {
                 written.map_err(|error| CommandError::file("written", &project.path, &error))?;
             }
         }
-        surface.say(&format!("{path} is written: keep it in version control\n"));
+        surface.say(&format!("{path} is written: keep it in version control{}\n", of_failed("; ")));
         Ok(true)
     }
 }

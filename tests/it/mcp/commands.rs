@@ -138,3 +138,21 @@ fn a_lock_of_another_form_is_written_again() {
         assert_eq!(read(&place, "mcp.lock.json"), written);
     }
 }
+
+#[test]
+fn a_server_that_can_t_be_asked_is_not_pinned() {
+    let place = notes("legacy");
+    let mut settings: Value = serde_json::from_str(&read(&place, "loopctl.json")).unwrap();
+    settings["mcp"]["gone"] = json!({ "command": "no-such-program-here" });
+    settings["allow"]["commands"].as_array_mut().unwrap().push(json!("no-such-program-here"));
+    place.json("loopctl.json", &settings);
+    let alone = place.call(&["mcp", "pin", "gone", "--yes"]);
+    assert!(alone.code == 1 && alone.stderr.contains("stays as it is: gone is not pinned"), "{alone:#?}");
+    let both = place.call(&["mcp", "pin", "--yes"]);
+    assert!(
+        both.code == 1 && both.stderr.contains("is written") && both.stderr.contains("; gone is not pinned"),
+        "{both:#?}"
+    );
+    let again = place.call(&["mcp", "pin", "gone"]);
+    assert!(again.code == 1 && !again.stderr.contains("up to date"), "{again:#?}");
+}
