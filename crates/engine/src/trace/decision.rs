@@ -41,8 +41,8 @@ pub fn decision_sentence(record: &DecisionRecord) -> String {
     };
     let by = record.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
     let comment = record.comment.as_deref().map(|comment| format!(": {comment}")).unwrap_or_default();
-    let before =
-        record.input_before.as_ref().map(|input| format!("; the model's input was {input}")).unwrap_or_default();
+    let whose = if record.call.is_some() { "the model's input" } else { "the input of the step" };
+    let before = record.input_before.as_ref().map(|input| format!("; {whose} was {input}")).unwrap_or_default();
     let count = record.approvals.map(|count| format!(" ({} of {})", count.given, count.needed)).unwrap_or_default();
     format!("{what}{by}{count} at {}{comment}{before}", rfc3339(record.at_ms))
 }

@@ -23,7 +23,7 @@ pub fn reason(termination: Termination) -> &'static str {
         Termination::SpendingLimit => "a spending limit of the project is reached",
         Termination::Stuck => "the agent is stuck",
         Termination::ModelError => "the model could not be asked, or refused",
-        Termination::InvalidReplies => "the model's replies could not be read",
+        Termination::InvalidReplies => "the model's replies could not be used",
         Termination::Human => "a question for a human",
         Termination::Approval => "a call needs approval",
         Termination::Uncertain => "a call of unknown outcome",

@@ -82,6 +82,9 @@ pub fn sentence(missing: &[MissingRequirement]) -> String {
     let all: Vec<&str> = missing.iter().map(|missing| missing.why.as_str()).collect();
     match all.as_slice() {
         [only] => (*only).to_owned(),
-        all => format!("{} things are missing: {}", all.len(), all.join(". ")),
+        all => {
+            let numbered: Vec<String> = all.iter().zip(1..).map(|(why, at)| format!("({at}) {why}")).collect();
+            format!("{} things are missing: {}", all.len(), numbered.join("; "))
+        }
     }
 }

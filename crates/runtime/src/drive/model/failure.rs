@@ -337,7 +337,13 @@ impl Peer {
             Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted) => {
                 format!("connection reset by {name}")
             }
-            _ if error.is_connect() => format!("no connection to {name}: {}", self.clean(&deepest.to_string())),
+            _ if error.is_connect() => {
+                let words = deepest.to_string();
+                // A server without TLS answers the first bytes of it with a page.
+                let is_plain = words.contains("InvalidContentType");
+                let hint = if is_plain { " (it does not speak https: does base_url begin with http://?)" } else { "" };
+                format!("no connection to {name}: {}{hint}", self.clean(&words))
+            }
             _ if error.is_body() || error.is_decode() => format!("the answer of {name} was cut off"),
             _ => format!("the connection to {name} broke: {}", self.clean(&deepest.to_string())),
         });

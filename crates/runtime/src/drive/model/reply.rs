@@ -136,7 +136,11 @@ pub(super) fn garbage(peer: &Peer, kind: Option<&str>, unread: UnreadableReply) 
         Some(kind) if !kind.to_ascii_lowercase().contains("json") => format!(", which is {},", peer.clean(kind)),
         _ => String::new(),
     };
-    AttemptFailure::protocol(format!("the answer of {}{kind} is no reply of a model: {what}", peer.name))
+    // Another server, or another page of it, answers at a wrong address.
+    AttemptFailure::protocol(format!(
+        "the answer of {}{kind} is no reply of a model: {what} (is base_url right?)",
+        peer.name
+    ))
 }
 
 /// The bytes of the shortest text that, said twice in two pieces, is taken for one: a model hardly writes so much twice.
