@@ -92,8 +92,10 @@ use crate::trace::escape;
 /// Check, run and serve agent loops that are declared in JSON
 #[derive(Debug, Parser)]
 #[command(name = "loopctl", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 completed, 1 failed, 2 no run started, 3 waits for a human, 130 cancelled.
-Run `loopctl COMMAND --help` for the details of a command, with examples.")]
+#[command(
+    after_help = "Exit codes: 0 completed, 1 failed, 2 no run started, 3 waits for a human, 75 the store is away, 130 cancelled.
+Run `loopctl COMMAND --help` for the details of a command, with examples."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -48,23 +48,35 @@ pub fn of(named: Option<&Path>) -> Result<PathBuf, CommandError> {
         return candidates(named).into_iter().find(|path| path.is_file()).ok_or_else(|| unnamed(&path));
     }
     match path.try_exists() {
-        Ok(false) if path != Path::new("-") => absent(&path).map_or(Ok(path), Err),
+        Ok(false) if path != Path::new("-") => Err(absent(&path)),
         _ => Ok(path),
     }
 }
 
-/// A name that is near to that of a document.
-fn absent(path: &Path) -> Option<CommandError> {
+/// A name that no file has: the document of nearly this name, or those that there are.
+fn absent(path: &Path) -> CommandError {
     let folder = project::folder_of(path);
     let found = documents(&folder);
-    let stem = path.file_stem()?.to_str()?;
-    let stems: Vec<&str> = found.iter().filter_map(|path| path.file_stem()?.to_str()).collect();
-    let near = nearest(stem, stems.iter().copied());
-    let near = found.iter().find(|path| path.file_stem().and_then(|stem| stem.to_str()) == near && near.is_some())?;
-    Some(CommandError::usage_help(
-        format!("there is no file {}", name_of(path)),
-        format!("the nearest name is {}", name_of(near)),
-    ))
+    let message = format!("there is no file {}", name_of(path));
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stems: Vec<String> = found.iter().filter_map(|path| stem(path)).collect();
+    let near = stem(path).and_then(|stem| nearest(&stem, stems.iter().map(String::as_str)).map(str::to_owned));
+    if let Some(near) = found.iter().find(|path| near.is_some() && stem(path) == near) {
+        return CommandError::usage_help(message, format!("the nearest name is {}", name_of(near)));
+    }
+    let yaml = ["yaml", "yml"].into_iter().map(|ending| path.with_extension(ending)).find(|path| path.is_file());
+    if let Some(yaml) = yaml {
+        return CommandError::usage_help(
+            message,
+            format!("{} is no JSON: documents are written in JSON", name_of(&yaml)),
+        );
+    }
+    let names: Vec<String> = found.iter().take(MAX_NAMED).map(|path| name_of(path)).collect();
+    let more = if found.len() > MAX_NAMED { ", and others" } else { "" };
+    match names.as_slice() {
+        [] => CommandError::usage(message),
+        names => CommandError::usage_help(message, format!("there is {}{more}", names.join(", "))),
+    }
 }
 
 /// What to do without a name.

@@ -18,7 +18,7 @@ use crate::trace::Tone;
 /// Run a loop until it ends or waits for a human
 ///
 /// Prints the answer on stdout and everything else on stderr.
-/// Exit codes: 0 completed, 1 failed, 2 no run started, 3 waits for a human, 130 cancelled.
+/// Exit codes: 0 completed, 1 failed, 2 no run started, 3 waits for a human, 75 the store is away, 130 cancelled.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl run triage.json --input ticket_id=TK-1

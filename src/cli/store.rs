@@ -256,7 +256,8 @@ fn tidy(path: &Path) -> PathBuf {
     let bare = path.strip_prefix(".").unwrap_or(path);
     let here = std::env::current_dir().ok();
     match here.as_deref().and_then(|here| bare.strip_prefix(here).ok()) {
-        Some(below) if !below.as_os_str().is_empty() => below.to_owned(),
+        // In the root folder, a path without its first `/` would look like one of another folder.
+        Some(below) if !below.as_os_str().is_empty() && here.as_deref() != Some(Path::new("/")) => below.to_owned(),
         _ => bare.to_owned(),
     }
 }

@@ -71,7 +71,12 @@ impl Answers {
                 templates::ALL.iter().map(|template| format!("{}: {}", template.name, template.about)).collect();
             let is_kind = |answer: &str| match templates::named(answer) {
                 Some(_) => Ok(()),
-                None => Err([format!("{answer:?} is none of them"), "write triage, http or workflow".to_owned()]),
+                None => {
+                    let names: Vec<&str> = templates::ALL.iter().map(|template| template.name).collect();
+                    let (last, before) = names.split_last().unwrap_or((&"", &[]));
+                    let help = format!("write {} or {last}", before.join(", "));
+                    Err([format!("{answer:?} is none of them"), help])
+                }
             };
             let kind = questioner.answer("What do you begin with?", &kinds, templates::FIRST.name, &is_kind)?;
             self.origin = templates::named(&kind).map(ProjectOrigin::Template);

@@ -15,6 +15,7 @@ use crate::cli::new_files::{self, NewFile};
 use crate::cli::surface::Surface;
 use crate::compile::openapi::{MadeAction, MadeActions, PinSettings, actions_of, matches, operation_count, plain_name};
 use crate::language::openapi::{LockedPage, OpenApiLock};
+use crate::policy::host::{WrittenHost, is_private};
 use crate::project;
 use crate::trace::{Tone, escape};
 
@@ -271,12 +272,24 @@ impl OpenApiPinTask {
         } else if !hosts.is_empty() {
             let names: Vec<String> = hosts.iter().map(|host| format!("\"{host}\"")).collect();
             let _ = writeln!(text, "add to `allow.hosts` of loopctl.json (or --allow does): {}", names.join(", "));
+        } else if let Some(host) = servers.iter().find_map(|server| private_host(project, server)) {
+            let _ = writeln!(
+                text,
+                "add \"private_addresses\": true to `allow` of loopctl.json: `{host}` is a private or local host, and calls of it \
+                 are refused"
+            );
         } else if project.settings.allow.hosts.is_none() {
             text.push_str("loopctl.json has no `allow.hosts`: tools may reach every public host\n");
         }
         surface.say(&text);
         Ok(())
     }
+}
+
+/// The host of an address that the project's tools may not reach, because it is private.
+fn private_host(project: &OpenApiProject, server: &str) -> Option<String> {
+    let name = WrittenHost::of(server)?.name()?;
+    (!project.settings.allow.private_addresses && is_private(&name)).then_some(name)
 }
 
 /// Refuses actions whose names another page's actions have.

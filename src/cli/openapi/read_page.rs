@@ -27,6 +27,13 @@ const MAX_YAML_DEPTH: usize = 127;
 /// When the page itself can't be read, or there is too much of it.
 pub fn read(path: &Path) -> Result<PageFiles, CommandError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let written = path.to_string_lossy();
+    if ["https://", "http://"].iter().any(|begin| written.starts_with(begin)) {
+        return Err(CommandError::usage_help(
+            format!("{written} is an address, and a page is a file"),
+            format!("download it first: curl -fsSLo {} '{written}'", if name.is_empty() { "page.json" } else { &name }),
+        ));
+    }
     let (value, mut total) = value_of(path).map_err(|why| CommandError::usage(format!("{}: {why}", path.display())))?;
     let mut files = PageFiles::new(&name, value);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -135,3 +135,18 @@ fn a_page_of_many_operations_says_so_before_they_are_read() {
     let named = place.call(&["openapi", "pin", "many.json", "--operations", "op1"]);
     assert!(named.code == 0 && !named.stderr.contains("reading"), "{named:#?}");
 }
+
+#[test]
+fn a_private_server_and_an_address_in_the_place_of_a_page_are_said() {
+    let place = shop(|page| page["servers"] = json!([{ "url": "http://127.0.0.1:18080" }]));
+    let mut settings: Value = serde_json::from_str(&read(&place, "loopctl.json")).unwrap();
+    settings["allow"] = json!({});
+    place.json("loopctl.json", &settings);
+    let pinned = pin(&place, &["--allow"]);
+    assert!(
+        pinned.stderr.contains("\"private_addresses\": true") && !pinned.stderr.contains("every public host"),
+        "{pinned:#?}"
+    );
+    let address = place.call(&["openapi", "pin", "https://example.com/openapi.json"]);
+    assert!(address.code == 2 && address.stderr.contains("curl -fsSLo openapi.json"), "{address:#?}");
+}

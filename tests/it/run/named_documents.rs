@@ -89,3 +89,16 @@ fn without_a_name_nothing_is_run() {
     let none = said(&place(&["x/a.json"]), &["run", "."]);
     assert!(none.contains("this folder has none"), "{none}");
 }
+
+#[test]
+fn a_name_that_is_near_to_none_is_answered_with_the_documents_there_are() {
+    let place = place(&["triage.json", "loops/deep.json"]);
+    let said_far = said(&place, &["run", "refunds"]);
+    assert!(
+        said_far.contains("there is no file refunds") && said_far.contains("triage.json, loops/deep.json"),
+        "{said_far}"
+    );
+    place.file("refunds.yaml", "type: loop\n");
+    let yaml = said(&place, &["run", "refunds"]);
+    assert!(yaml.contains("refunds.yaml is no JSON"), "{yaml}");
+}
