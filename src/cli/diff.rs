@@ -94,7 +94,11 @@ async fn read(
 
 fn text(look: &Look, comparison: &RunComparison) -> String {
     let mut shown = match &comparison.first_difference {
-        None => format!("{}  {}\n", look.paint(Tone::Good, "✓ the same calls"), plural(comparison.same_calls, "call")),
+        None => {
+            let noun = noun(comparison);
+            let same = look.paint(Tone::Good, &format!("✓ the same {noun}s"));
+            format!("{same}  {}\n", plural(comparison.same_calls, noun))
+        }
         Some(difference) => difference_text(look, comparison, difference),
     };
     let [left, right] = &comparison.runs;
@@ -111,10 +115,16 @@ fn text(look: &Look, comparison: &RunComparison) -> String {
     shown
 }
 
+/// What is compared: in a workflow, the steps.
+fn noun(comparison: &RunComparison) -> &'static str {
+    let mut calls = comparison.calls.iter().flatten().peekable();
+    if calls.peek().is_some() && calls.all(|call| call.at.is_some()) { "step" } else { "call" }
+}
+
 fn difference_text(look: &Look, comparison: &RunComparison, difference: &CallDifference) -> String {
     let words = format!(
         "{} the same, then another {}",
-        plural(comparison.same_calls, "call"),
+        plural(comparison.same_calls, noun(comparison)),
         difference_words(difference.what)
     );
     let mut shown = format!("{}\n", look.paint(Tone::Warn, &words));

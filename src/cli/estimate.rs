@@ -13,7 +13,7 @@ use super::named_document;
 use super::output::{ListOutput, json_line};
 use super::store::StorePlace;
 use super::surface::Surface;
-use super::table_column::{TableColumn, rows};
+use super::table_column::{TableColumn, rows_within};
 use crate::drive::clock;
 use crate::drive::fault::Fault;
 use crate::engine::outcome::Status;
@@ -22,8 +22,9 @@ use crate::estimate::{BoundedFigure, BoundingWord, Estimate, EstimatedPart, Esti
 use crate::journal::{Journal, MeasuredRun, RunFilter};
 use crate::program::{Program, bind};
 use crate::project::load::{Loaded, load};
+use crate::trace::layout::wrap;
 use crate::trace::units::{count, dollars, duration, plural, rfc3339};
-use crate::trace::{Look, Tone, escape};
+use crate::trace::{Tone, escape};
 
 /// The runs of a store that are measured, the newest.
 const MAX_MEASURED_RUNS: usize = 10_000;
@@ -121,7 +122,7 @@ impl EstimateCommand {
         let report = EstimateReport { estimate, used };
         match self.output {
             ListOutput::Json => surface.print(&json_line(&report)?)?,
-            ListOutput::Human => surface.print(&text(&surface.out, &report, program.word()))?,
+            ListOutput::Human => surface.print(&text(surface, &report, program.word()))?,
         }
         Ok(self.verdict(surface, &report.estimate.most))
     }
@@ -214,7 +215,9 @@ const FIGURES: [(&str, BoundedFigure); 7] = [
 const NO_BOUND: &str = "no bound";
 
 /// The report for people.
-fn text(look: &Look, report: &EstimateReport, word: &str) -> String {
+fn text(surface: &Surface, report: &EstimateReport, word: &str) -> String {
+    let look = &surface.out;
+    let rows = |table: Vec<TableColumn>| rows_within(look, table, surface.out_columns);
     let EstimateReport { estimate, used } = report;
     let head = format!("{}: what a run of this {word} can use at most", escape::line(&estimate.name));
     let mut shown = look.paint(Tone::Bold, &head) + "\n";
@@ -231,18 +234,15 @@ fn text(look: &Look, report: &EstimateReport, word: &str) -> String {
         columns.push(TableColumn::number("P95", most));
     }
     columns.push(TableColumn::new("BOUNDED BY", words.to_vec()).dim());
-    shown.push_str(&rows(look, columns));
+    shown.push_str(&rows(columns));
     if !estimate.parts.is_empty() {
         shown.push('\n');
-        shown.push_str(&of_parts(look, &estimate.parts));
+        shown.push_str(&rows(of_parts(&estimate.parts)));
     }
     if let Some(used) = used {
-        shown.push_str(
-            &look.paint(
-                Tone::Dim,
-                &format!("P50 and P95: of {} of the store{}\n", plural(used.runs, "run"), clock(used)),
-            ),
-        );
+        let about = format!("P50 and P95: of {} of the store{}", plural(used.runs, "run"), clock(used));
+        let lines = wrap(&about, surface.out_columns.unwrap_or(usize::MAX));
+        shown.push_str(&look.paint(Tone::Dim, &(lines.join("\n") + "\n")));
     }
     for why in &estimate.unbounded {
         shown.push_str(&look.paint(Tone::Warn, &format!("no bound: {}\n", escape::line(why))));
@@ -257,7 +257,7 @@ fn clock(used: &UsedByRuns) -> String {
 }
 
 /// What asks models beside the loop itself.
-fn of_parts(look: &Look, parts: &[EstimatedPart]) -> String {
+fn of_parts(parts: &[EstimatedPart]) -> Vec<TableColumn> {
     let cells = |cell: &dyn Fn(&EstimatedPart) -> String| parts.iter().map(cell).collect::<Vec<_>>();
     let words = |part: &EstimatedPart| {
         let figures = FIGURES.map(|(_, figure)| figure);
@@ -270,15 +270,14 @@ fn of_parts(look: &Look, parts: &[EstimatedPart]) -> String {
         }
         words.iter().map(shown_word).collect::<Vec<_>>().join(", ")
     };
-    let columns = vec![
+    vec![
         TableColumn::new("EACH CALL OF", cells(&|part| escape::line(&part.name).into_owned())),
         TableColumn::number("CALLS", cells(&|part| count(part.calls))),
         TableColumn::number("MODEL CALLS", cells(&|part| number(part.each.model_calls))),
         TableColumn::number("TOKENS", cells(&|part| number(part.each.tokens))),
         TableColumn::number("COST", cells(&|part| part.each.cost_usd.map_or_else(|| NO_BOUND.to_owned(), dollars))),
         TableColumn::new("BOUNDED BY", cells(&words)).dim(),
-    ];
-    rows(look, columns)
+    ]
 }
 
 fn shown_word(word: &BoundingWord) -> String {

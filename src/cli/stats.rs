@@ -11,7 +11,7 @@ use super::recorded_run;
 use super::run_filter::RunBoundsArgs;
 use super::store::StoreArgs;
 use super::surface::Surface;
-use super::table_column::{TableColumn, rows};
+use super::table_column::{TableColumn, rows_within};
 use crate::drive::clock;
 use crate::drive::run_stats::{LimitsQuery, MAX_STATS_RUNS, RecordedJournals, StatsQuery, limit_uses, run_stats};
 use crate::engine::run_stats::{LimitUse, ModelFigures, RunFigures, RunGroup, RunStats, StatsKey, ToolFigures};
@@ -115,7 +115,7 @@ impl StatsCommand {
             None => report,
         };
         match self.output {
-            StatsOutput::Text => surface.print(&text(&surface.out, &report))?,
+            StatsOutput::Text => surface.print(&text(&surface.out, &report, surface.out_columns))?,
             StatsOutput::Json => surface.print(&json_line(&report)?)?,
             StatsOutput::Html => surface.print_bytes(html::run_stats(&report).as_bytes())?,
         }
@@ -128,7 +128,8 @@ fn zone(text: &str) -> Result<TimeZone, String> {
 }
 
 /// The report for people.
-fn text(look: &Look, report: &RunStats) -> String {
+fn text(look: &Look, report: &RunStats, columns: Option<usize>) -> String {
+    let rows = |table: Vec<TableColumn>| rows_within(look, table, columns);
     let mut shown = summary(look, report);
     for (head, groups) in [("LOOP", &report.loops), ("DAY", &report.days), ("ORG", &report.orgs)] {
         // One organisation, or none, is all of it.
@@ -136,19 +137,19 @@ fn text(look: &Look, report: &RunStats) -> String {
             continue;
         }
         shown.push('\n');
-        shown.push_str(&of_groups(look, head, groups));
+        shown.push_str(&of_groups(&rows, head, groups));
     }
     if !report.models.is_empty() {
         shown.push('\n');
-        shown.push_str(&of_models(look, &report.models));
+        shown.push_str(&of_models(&rows, &report.models));
     }
     if !report.tools.is_empty() {
         shown.push('\n');
-        shown.push_str(&of_tools(look, &report.tools));
+        shown.push_str(&of_tools(&rows, &report.tools));
     }
     if !report.limits.is_empty() {
         shown.push('\n');
-        shown.push_str(&of_limits(look, &report.limits));
+        shown.push_str(&of_limits(&rows, &report.limits));
     }
     let mut remarks = html::run_remarks(report);
     if report.left_out.journals > 0 {
@@ -212,7 +213,10 @@ fn times_of(number: u64) -> String {
     plural(number, "time")
 }
 
-fn of_groups(look: &Look, head: &'static str, groups: &[RunGroup]) -> String {
+/// Makes a table of columns.
+type TableMaker<'m> = &'m dyn Fn(Vec<TableColumn>) -> String;
+
+fn of_groups(rows: TableMaker<'_>, head: &'static str, groups: &[RunGroup]) -> String {
     let number = |head, of: &dyn Fn(&RunFigures) -> u64| {
         TableColumn::number(head, groups.iter().map(|group| counted(of(&group.figures))).collect())
     };
@@ -223,83 +227,71 @@ fn of_groups(look: &Look, head: &'static str, groups: &[RunGroup]) -> String {
     let key = |group: &RunGroup| {
         if group.key.is_empty() { "(none)".to_owned() } else { escape::line(&group.key).into_owned() }
     };
-    rows(
-        look,
-        vec![
-            TableColumn::new(head, groups.iter().map(key).collect()),
-            number("RUNS", &|figures| figures.runs),
-            number("COMPLETED", &|figures| figures.completed),
-            number("FAILED", &|figures| figures.failed),
-            number("CANCELLED", &|figures| figures.cancelled),
-            number("PAUSED", &|figures| figures.paused),
-            number("OPEN", &|figures| figures.open),
-            time("P50", &|figures| figures.p50_ms),
-            time("P95", &|figures| figures.p95_ms),
-            number("TOKENS", &|figures| figures.tokens),
-            TableColumn::number("COST", groups.iter().map(|group| html::run_cost(&group.figures)).collect()),
-            number("RETRIES", &|figures| figures.model_retries.saturating_add(figures.tool_retries)),
-            number("STUCK", &|figures| figures.stuck.values().sum()),
-            TableColumn::number("HUMANS", groups.iter().map(|group| timed(group.figures.human_wait_ms)).collect()),
-        ],
-    )
+    rows(vec![
+        TableColumn::new(head, groups.iter().map(key).collect()),
+        number("RUNS", &|figures| figures.runs),
+        number("COMPLETED", &|figures| figures.completed),
+        number("FAILED", &|figures| figures.failed),
+        number("CANCELLED", &|figures| figures.cancelled),
+        number("PAUSED", &|figures| figures.paused),
+        number("OPEN", &|figures| figures.open),
+        time("P50", &|figures| figures.p50_ms),
+        time("P95", &|figures| figures.p95_ms),
+        number("TOKENS", &|figures| figures.tokens),
+        TableColumn::number("COST", groups.iter().map(|group| html::run_cost(&group.figures)).collect()),
+        number("RETRIES", &|figures| figures.model_retries.saturating_add(figures.tool_retries)),
+        number("STUCK", &|figures| figures.stuck.values().sum()),
+        TableColumn::number("HUMANS", groups.iter().map(|group| timed(group.figures.human_wait_ms)).collect()),
+    ])
 }
 
-fn of_models(look: &Look, models: &[ModelFigures]) -> String {
+fn of_models(rows: TableMaker<'_>, models: &[ModelFigures]) -> String {
     let number = |head, of: &dyn Fn(&ModelFigures) -> u64| {
         TableColumn::number(head, models.iter().map(|model| counted(of(model))).collect())
     };
     let texts = |of: &dyn Fn(&ModelFigures) -> String| models.iter().map(of).collect::<Vec<_>>();
-    rows(
-        look,
-        vec![
-            TableColumn::new("MODEL", texts(&|model| escape::line(&model.key).into_owned())),
-            number("REPLIES", &|model| model.replies),
-            number("RETRIES", &|model| model.retries),
-            TableColumn::number("P50", texts(&|model| model.p50_ms.map(duration).unwrap_or_default())),
-            TableColumn::number("P95", texts(&|model| model.p95_ms.map(duration).unwrap_or_default())),
-            number("INPUT", &|model| model.input_tokens),
-            number("CACHED", &|model| model.cached_input_tokens),
-            number("OUTPUT", &|model| model.output_tokens),
-            TableColumn::number("COST", texts(&|model| model.cost_usd.map_or_else(|| "not known".to_owned(), dollars))),
-        ],
-    )
+    rows(vec![
+        TableColumn::new("MODEL", texts(&|model| escape::line(&model.key).into_owned())),
+        number("REPLIES", &|model| model.replies),
+        number("RETRIES", &|model| model.retries),
+        TableColumn::number("P50", texts(&|model| model.p50_ms.map(duration).unwrap_or_default())),
+        TableColumn::number("P95", texts(&|model| model.p95_ms.map(duration).unwrap_or_default())),
+        number("INPUT", &|model| model.input_tokens),
+        number("CACHED", &|model| model.cached_input_tokens),
+        number("OUTPUT", &|model| model.output_tokens),
+        TableColumn::number("COST", texts(&|model| model.cost_usd.map_or_else(|| "not known".to_owned(), dollars))),
+    ])
 }
 
-fn of_tools(look: &Look, tools: &[ToolFigures]) -> String {
+fn of_tools(rows: TableMaker<'_>, tools: &[ToolFigures]) -> String {
     let number = |head, of: &dyn Fn(&ToolFigures) -> u64| {
         TableColumn::number(head, tools.iter().map(|tool| counted(of(tool))).collect())
     };
     let texts = |of: &dyn Fn(&ToolFigures) -> String| tools.iter().map(of).collect::<Vec<_>>();
-    rows(
-        look,
-        vec![
-            TableColumn::new("TOOL", texts(&|tool| escape::line(&tool.key).into_owned())),
-            number("CALLS", &|tool| tool.calls),
-            number("FAILED", &|tool| tool.failed),
-            number("RETRIES", &|tool| tool.retries),
-            TableColumn::number("P50", texts(&|tool| tool.p50_ms.map(duration).unwrap_or_default())),
-            TableColumn::number("P95", texts(&|tool| tool.p95_ms.map(duration).unwrap_or_default())),
-        ],
-    )
+    rows(vec![
+        TableColumn::new("TOOL", texts(&|tool| escape::line(&tool.key).into_owned())),
+        number("CALLS", &|tool| tool.calls),
+        number("FAILED", &|tool| tool.failed),
+        number("RETRIES", &|tool| tool.retries),
+        TableColumn::number("P50", texts(&|tool| tool.p50_ms.map(duration).unwrap_or_default())),
+        TableColumn::number("P95", texts(&|tool| tool.p95_ms.map(duration).unwrap_or_default())),
+    ])
 }
 
-fn of_limits(look: &Look, limits: &[LimitUse]) -> String {
+fn of_limits(rows: TableMaker<'_>, limits: &[LimitUse]) -> String {
     let texts = |of: &dyn Fn(&LimitUse) -> String| limits.iter().map(of).collect::<Vec<_>>();
     let of_most = |used: String, most: Option<String>| most.map_or(used.clone(), |most| format!("{used} of {most}"));
     let tokens = |limit: &LimitUse| of_most(count(limit.tokens), limit.most_tokens.map(count));
     let cost = |limit: &LimitUse| of_most(dollars(limit.cost_usd), limit.most_usd.map(dollars));
-    rows(
-        look,
-        vec![
-            TableColumn::new("LIMIT OF", texts(&|limit| escape::line(&limit.of).into_owned())),
-            TableColumn::new("EVERY", texts(&|limit| limit.every.clone())),
-            TableColumn::number("USED", texts(&|limit| format!("{:.0} %", limit.used * 100.0))),
-            TableColumn::number("TOKENS", texts(&tokens)),
-            TableColumn::number("COST", texts(&cost)),
-            TableColumn::number("RESERVED", texts(&|limit| counted(limit.reserved_tokens))),
-            TableColumn::new("UNTIL", texts(&|limit| limit.until.clone().unwrap_or_default())),
-        ],
-    )
+    rows(vec![
+        TableColumn::new("LIMIT OF", texts(&|limit| escape::line(&limit.of).into_owned())),
+        TableColumn::new("EVERY", texts(&|limit| limit.every.clone())),
+        TableColumn::number("USED", texts(&|limit| format!("{:.0} %", limit.used * 100.0))),
+        TableColumn::number("TOKENS", texts(&tokens)),
+        TableColumn::number("COST", texts(&cost)),
+        TableColumn::number("RESERVED", texts(&|limit| counted(limit.reserved_tokens))),
+        TableColumn::new("UNTIL", texts(&|limit| limit.until.clone().unwrap_or_default())),
+    ])
 }
 
 /// A number; nothing for 0.
