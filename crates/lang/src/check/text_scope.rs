@@ -152,11 +152,22 @@ impl<'s, 'a> TextScope<'s, 'a> {
             return Some(with(known));
         }
         if let Some(known) = self.common.inputs.get_or_init(|| inputs(self.subject)).find(first) {
-            return Some(format!("input.{}", with(known)));
+            // In a file of its own, an action has no input but that of its calls: what a run is given would hide it.
+            return Some(if self.is_of_other_file() && self.takes_any() {
+                with(known)
+            } else {
+                format!("input.{}", with(known))
+            });
         }
         let of_steps = self.subject.is_step() || self.sent.action.is_none();
         let keys = || self.subject.compiled.steps.names.iter().map(String::as_str).collect();
         of_steps.then(|| self.common.keys.get_or_init(keys).find(first).map(with))?
+    }
+
+    /// Whether the text is in an action that other documents use, too.
+    fn is_of_other_file(&self) -> bool {
+        let file = self.sent.cursor.place().file;
+        self.sent.action.is_some() && file != self.subject.document().tree.source.name
     }
 
     /// Whether a new name may be used in the text.

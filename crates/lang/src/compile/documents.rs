@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::outside_files::{OutsideFiles, ValueKind};
 use super::steps::{self, CELL_FORMAT};
@@ -75,9 +75,22 @@ pub(super) fn faults(main: &Document, project: &Project, outside: &OutsideFiles)
         }
         let message = format!("the document `{name}`, {}, can't be read: {why}", file.path());
         let fault = Diagnostic::error(codes::BAD_PROJECT_DOCUMENT, message, at.as_str(), main.tree.place(&at));
-        faults.push(fault.help("the project file names it in `documents`; paths start in its folder"));
+        faults.push(fault.help(way_on(why)));
     }
     faults
+}
+
+/// What helps against a file that can't be read.
+fn way_on(why: &str) -> &'static str {
+    if why.starts_with("it is no text") {
+        "save the file as UTF-8; a spreadsheet calls it \"CSV UTF-8\""
+    } else if why.contains("which `columns` names") {
+        "the name is in `columns` of the document's entry in the project file"
+    } else if why.starts_with("line ") {
+        "correct the file, or say in the document's entry in the project file how it is read: `columns`, `decimal`, `empty`"
+    } else {
+        "the project file names it in `documents`; paths start in its folder"
+    }
 }
 
 /// The document, with a path behind it, that a text means which names one otherwise: with an `@`, in braces, without `doc:`.
@@ -195,16 +208,43 @@ pub fn known(file: &str, text: &str, form: Option<&TableForm>) -> Result<Value, 
             FileValue::Value(value) => shape_of(&value),
         });
     }
-    let first = match &value {
-        FileValue::List(rows) => rows.get(0),
-        FileValue::Value(rows) => rows.value.get(0).cloned(),
+    let row = |at: usize| match &value {
+        FileValue::List(rows) => rows.get(at),
+        FileValue::Value(rows) => rows.value.get(at).cloned(),
     };
+    let first = row(0);
     let Some(first) = first.as_ref().and_then(Value::as_object).filter(|first| first.len() <= MAX_COLUMNS) else {
         return Ok(json!({ "type": "array", "items": { "type": "object" } }));
     };
-    let columns: BTreeMap<&String, Value> = first.keys().map(|column| (column, cell_schema(column, form))).collect();
+    let mut columns: BTreeMap<&String, Value> =
+        first.keys().map(|column| (column, cell_schema(column, form))).collect();
+    let is_flag = |cell: &Value| cell.as_str().is_some_and(|text| FLAGS.contains(&text) || text.is_empty());
+    let mut flags: Vec<&String> = first
+        .iter()
+        .filter(|(_, cell)| cell.as_str().is_some_and(|text| FLAGS.contains(&text)))
+        .map(|(column, _)| column)
+        .collect();
+    for next in (1..MAX_ENTRIES).map_while(row) {
+        flags.retain(|column| next.get(column.as_str()).is_some_and(is_flag));
+        if flags.is_empty() {
+            break;
+        }
+    }
+    for flag in flags {
+        if let Some(members) = columns.get_mut(flag).and_then(Value::as_object_mut) {
+            members.insert("examples".to_owned(), json!(["true", "false"]));
+        }
+    }
     let row = json!({ "type": "object", "properties": columns, "additionalProperties": false });
     Ok(json!({ "type": "array", "items": row }))
+}
+
+/// The texts of a column that is meant as one of booleans, and has no type.
+const FLAGS: [&str; 2] = ["true", "false"];
+
+/// Whether a column without a type is meant as one of booleans, by what is in it.
+pub(crate) fn is_flag_column(schema: &Map<String, Value>) -> bool {
+    schema.get("format").and_then(Value::as_str) == Some(CELL_FORMAT) && schema.contains_key("examples")
 }
 
 /// The schema of the values of a column.
@@ -303,6 +343,18 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"lot": ValueKind::Number.schema(), "mixed": {"type": "array"},
             "stores": {"type": "array", "items": store}}});
         assert_eq!(known("recall.json", text, None), Ok(schema));
+    }
+
+    #[test]
+    fn a_column_without_a_type_that_has_true_and_false_alone_is_known_as_such() {
+        let rows = known("d.csv", "a,b,c,d\ntrue,true,x,\nfalse,,true,true\n", None).unwrap();
+        let columns = rows["items"]["properties"].as_object().unwrap();
+        let flags: Vec<&str> = columns
+            .iter()
+            .filter(|(_, column)| super::is_flag_column(column.as_object().unwrap()))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(flags, ["a", "b"]);
     }
 
     #[test]

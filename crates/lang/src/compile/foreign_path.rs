@@ -51,6 +51,11 @@ pub(super) struct ForeignPath {
     pub example: String,
 }
 
+/// Whether a path of another product may begin with a name.
+pub(super) fn is_first(name: &str) -> bool {
+    INPUTS.contains(&name) || STEPS.contains(&name)
+}
+
 /// What a variable names in the words of another product; nothing for a name that none has. `may_have` says whether the run's
 /// input may have a name.
 pub(super) fn of(variable: &Variable, known: &KnownNames<'_>, may_have: &dyn Fn(&str) -> bool) -> Option<ForeignPath> {

@@ -37,6 +37,7 @@ use crate::language::Project;
 use crate::program::Program;
 use crate::syntax::document::Document;
 
+pub(crate) use documents::is_flag_column;
 pub(crate) use documents::meant as document_meant;
 pub use effort::Effort;
 use embedded_tools::EmbeddedFile;
@@ -49,6 +50,7 @@ pub use notify::question_tool;
 pub use outside_files::{
     DatabaseProbe, DatabaseState, InitFault, OutsideFiles, QueryFault, QueryFaultKind, QueryParameter, ValueKind,
 };
+pub(crate) use prompt::keys_of_step;
 pub(crate) use review::known_part;
 pub use standalone_document::{Declared, alone};
 

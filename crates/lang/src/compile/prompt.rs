@@ -1,6 +1,6 @@
 //! The texts that a model reads: compiles their templates, checks the names in them, and allows no secrets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde_json::Value;
@@ -98,6 +98,10 @@ impl PromptReader<'_> {
             // If it is not written with dots, its place contains more than the name.
             let plain = text.get(variable.range.clone()) == Some(&variable.path.join("."));
             faults.push(match unknown.meant.filter(|_| plain) {
+                Some(meant) if let Some(range) = with_dollar(text, variable) => {
+                    let whole = self.document.tree.place_inside(&pointer, &range);
+                    fault.help(unknown.help).suggest_at(format!("{{{{{meant}}}}}"), whole.start, whole.end)
+                }
                 Some(meant) => fault.help(unknown.help).suggest(meant),
                 None => fault.help(unknown.help),
             });
@@ -206,13 +210,7 @@ pub(super) fn unknown(
         format!("{begin}{}", rest.collect::<String>())
     };
     if let Some(name) = named(first).filter(|_| !known.has(first)) {
-        let near = effort.nearest(first, known.names().filter(|name| named(name).is_some()));
-        let help = match near {
-            Some(near) => format!("the nearest name is `{near}`"),
-            None => "name its file in `documents` of the project file; only the steps of a workflow read it".to_owned(),
-        };
-        let message = format!("there is no document `{name}` here");
-        return Some(UnknownVariable { message, help, meant: near.map(|near| with(near, 1)) });
+        return Some(unknown_document(first, name, known, effort).with(|near| with(near, 1)));
     }
     if !known.has(first) {
         if known.written.is_open() {
@@ -239,6 +237,13 @@ pub(super) fn unknown(
                  step that runs after that one"
             );
             (help, None)
+        } else if let Some(key) = inputs.and_then(|inputs| inputs.key_of_id(first, known, variable)) {
+            let meant = with(key, 1);
+            let help = format!(
+                "`{first}` is the `id` of a step, which writes `{key}`: it is read as `{}`",
+                form(meant.clone())
+            );
+            (help, Some(meant))
         } else if known.has_document(variable) == Some(true) {
             of_document(&written, is_path)
         } else if let Some(foreign) = foreign_path::of(variable, known, &may_have).filter(|_| !is_slip_of_known()) {
@@ -271,6 +276,16 @@ pub(super) fn unknown(
     let inputs = inputs.filter(|inputs| first == "input" && inputs.declared)?;
     let second = second?;
     absent_input(inputs, second, || effort.nearest(second, names()), |near| with(&format!("input.{near}"), 2))
+}
+
+/// The fault of a document that the project does not name; `meant` is the nearest one.
+fn unknown_document(first: &str, name: &str, known: &KnownNames<'_>, effort: &Effort) -> UnknownVariable {
+    let near = effort.nearest(first, known.names().filter(|name| named(name).is_some()));
+    let help = match near {
+        Some(near) => format!("the nearest name is `{near}`"),
+        None => "name its file in `documents` of the project file; only the steps of a workflow read it".to_owned(),
+    };
+    UnknownVariable { message: format!("there is no document `{name}` here"), help, meant: near.map(str::to_owned) }
 }
 
 /// The fault of a name that the run's input does not have. `with` is a name of the input with what is named behind it.
@@ -309,6 +324,15 @@ fn of_document(written: &str, is_path: bool) -> (String, Option<String>) {
     }
 }
 
+/// An expression of GitHub Actions as a whole, `${{ inputs.id }}`, around a variable: its `$` would stay in the text.
+pub(super) fn with_dollar(text: &str, variable: &Variable) -> Option<Range<usize>> {
+    let is_foreign = foreign_path::is_first(variable.path.first()?);
+    let before = text.get(..variable.range.start)?.trim_end().strip_suffix("${{").filter(|_| is_foreign)?;
+    let after = text.get(variable.range.end..)?;
+    let end = after.find("}}").filter(|end| after.get(..*end).is_some_and(|blank| blank.trim().is_empty()))?;
+    Some(before.len()..variable.range.end + end + 2)
+}
+
 /// The fault of a variable.
 pub(super) struct UnknownVariable {
     /// What is wrong.
@@ -319,9 +343,24 @@ pub(super) struct UnknownVariable {
     pub meant: Option<String>,
 }
 
+impl UnknownVariable {
+    /// The same with a longer path in the place of the name that was probably meant.
+    fn with(self, path: impl Fn(&str) -> String) -> Self {
+        Self { meant: self.meant.as_deref().map(path), ..self }
+    }
+}
+
+/// The names under which a step may write what it gives, the likeliest first.
+pub(crate) fn keys_of_step(step: &Value) -> impl Iterator<Item = &str> {
+    let of_step = ["outputKey", "result_key", "name", "type"].into_iter();
+    of_step.filter_map(|name| step.get(name).or_else(|| step.get("properties")?.get(name))?.as_str())
+}
+
 /// The known names of a loop's input.
 pub(super) struct Inputs {
     names: BTreeSet<String>,
+    /// The keys that the steps with an `id` may write, by their `id`.
+    ids: BTreeMap<String, Vec<String>>,
     /// The schema of the input, when it is declared.
     schema: Option<Value>,
     /// The keys that the steps of the document write, wherever they are.
@@ -335,6 +374,11 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
+    /// The key that the step with an `id` writes, of those that are known.
+    fn key_of_id(&self, id: &str, known: &KnownNames<'_>, variable: &Variable) -> Option<&str> {
+        self.ids.get(id)?.iter().map(String::as_str).find(|key| known.has(key) && known.leads(key, variable))
+    }
+
     /// Whether the input may have a name.
     fn may_have(&self, name: &str) -> bool {
         self.names.contains(name) || !self.closed
@@ -349,10 +393,12 @@ impl Inputs {
     }
 
     pub(super) fn of(document: &Document) -> Option<Self> {
-        let mut outputs = BTreeSet::new();
-        gather_outputs(document.value.get("definition").unwrap_or(&Value::Null), &mut outputs);
-        let undeclared =
-            |names, of| Self { names, schema: None, outputs: BTreeSet::new(), closed: false, declared: false, of };
+        let (mut outputs, mut ids) = (BTreeSet::new(), BTreeMap::new());
+        gather_outputs(document.value.get("definition").unwrap_or(&Value::Null), &mut outputs, &mut ids);
+        let undeclared = |names, of| {
+            let (ids, outputs) = (BTreeMap::new(), BTreeSet::new());
+            Self { names, ids, schema: None, outputs, closed: false, declared: false, of }
+        };
         let input = document.value.get("input").unwrap_or(&Value::Null);
         let names = |object: &Value| Some(object.as_object()?.keys().cloned().collect());
         let inputs = match document.kind {
@@ -364,16 +410,22 @@ impl Inputs {
             }),
             _ => names(input).map(|names| undeclared(names, "request")),
         };
-        let inputs = inputs.or_else(|| (!outputs.is_empty()).then(|| undeclared(BTreeSet::new(), "workflow")));
-        inputs.map(|inputs| Self { outputs, ..inputs })
+        let has_steps = !outputs.is_empty() || !ids.is_empty();
+        let inputs = inputs.or_else(|| has_steps.then(|| undeclared(BTreeSet::new(), "workflow")));
+        inputs.map(|inputs| Self { outputs, ids, ..inputs })
     }
 }
 
-/// The keys that steps write, in a part of a workflow. A document is never deeper than its reader allows.
-fn gather_outputs(part: &Value, outputs: &mut BTreeSet<String>) {
+/// The keys that steps write, in a part of a workflow, and what those with an `id` may write. A document is never deeper than
+/// its reader allows.
+fn gather_outputs(part: &Value, outputs: &mut BTreeSet<String>, ids: &mut BTreeMap<String, Vec<String>>) {
     match part {
-        Value::Array(items) => items.iter().for_each(|item| gather_outputs(item, outputs)),
+        Value::Array(items) => items.iter().for_each(|item| gather_outputs(item, outputs, ids)),
         Value::Object(members) => {
+            let id = members.get("id").and_then(Value::as_str).filter(|_| members.contains_key("type"));
+            if let Some(id) = id.filter(|_| ids.len() < MAX_COMPARED_NAMES) {
+                ids.entry(id.to_owned()).or_insert_with(|| keys_of_step(part).map(str::to_owned).collect());
+            }
             for (name, member) in members {
                 match member.as_str() {
                     Some(key)
@@ -382,7 +434,7 @@ fn gather_outputs(part: &Value, outputs: &mut BTreeSet<String>) {
                     {
                         outputs.insert(key.to_owned());
                     }
-                    _ => gather_outputs(member, outputs),
+                    _ => gather_outputs(member, outputs, ids),
                 }
             }
         }

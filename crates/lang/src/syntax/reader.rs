@@ -72,9 +72,7 @@ impl<'a> JsonReader<'a> {
                 self.faults.clear();
                 let place = self.source.whole();
                 let fault = Diagnostic::error(codes::EMPTY, "the file has no JSON in it", "", place);
-                self.report(
-                    fault.help("a loop document is a JSON object: `{\"type\": \"loop\", \"properties\": {...}}`"),
-                );
+                self.report(fault.help(of_empty(&self.source.name)));
             }
             return self.nothing();
         }
@@ -291,7 +289,7 @@ impl<'a> JsonReader<'a> {
         let span = Span::new(start, self.at);
         if closed {
             let fault = self.fault(codes::COMMENT, span, "JSON has no comments");
-            self.report(fault.help("take it out; a `description` field can hold what it says").suggest(""));
+            self.report(fault.help("take it out").suggest(""));
         } else {
             let fault =
                 self.fault(codes::COMMENT, Span::new(start, start + 2), "this comment does not end, and JSON has none");
@@ -379,6 +377,22 @@ impl<'a> JsonReader<'a> {
 }
 
 /// Whether a text begins like JSON in UTF-16.
+/// What belongs in an empty file of this name.
+fn of_empty(file: &str) -> &'static str {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    if name == "loopctl.json" {
+        "a project file without settings is `{}`"
+    } else if name.ends_with(".test.json") {
+        "a file of scenarios is `{\"document\": \"loop.json\", \"scenarios\": [...]}`"
+    } else if name.contains("script") {
+        "a script is `{\"replies\": [...]}`"
+    } else if file.ends_with(&format!("actions/{name}")) {
+        "an action is `{\"action_name\": \"...\", \"kind\": \"http\", ...}`"
+    } else {
+        "a loop document is a JSON object: `{\"type\": \"loop\", \"properties\": {...}}`"
+    }
+}
+
 fn is_wide(bytes: &[u8]) -> bool {
     let zeros: Vec<bool> = bytes.iter().take(4).map(|byte| *byte == 0).collect();
     matches!(zeros.as_slice(), [true, false, true, false] | [false, true, false, true])

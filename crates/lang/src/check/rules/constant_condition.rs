@@ -9,17 +9,19 @@ use super::empty_range;
 use super::unasked_calls;
 use crate::check::condition::{ConditionFacts, Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
-use crate::compile::Effort;
-use crate::compile::steps::{DeclaredText, JsonTypes, KnownValue, listed};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::compile::steps::{DeclaredText, JsonTypes, KnownValue, TypedText, listed};
+use crate::compile::{Effort, is_flag_column};
+use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::policy::json_text;
 use crate::program::canonical::is_same;
-use crate::program::reference::as_path;
+use crate::program::reference::{PathStep, as_path};
+use crate::program::schema::described;
 use crate::syntax::quoted;
 
 pub const RULE: Rule = Rule { code: codes::CONSTANT_CONDITION, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    flags_in_texts(subject, found);
     each_operator(subject, &mut |whole, condition| {
         // A path without its `@`, or in braces, is reported as such.
         let is_bare = |operand: &Operand<'_>| {
@@ -69,9 +71,58 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 fault.help(format!("compare with one of its values: {}", constant.values.unwrap_or_default()))
             }
             None if constant.is_bounded => fault.help("its schema allows no such value: compare with another one"),
+            None if let Some(column) = typed_column(condition) => fault.help(format!(
+                "a column has texts unless the document's entry in the project says otherwise: {column}"
+            )),
             None => fault.help("compare with a value of the same type; a word in quotes is a text"),
         });
     });
+}
+
+/// The entry that gives a column the type of what its cells are compared with.
+fn typed_column(condition: &WrittenOperator<'_>) -> Option<Value> {
+    let [one, other] = condition.operands.as_slice() else { return None };
+    let (cell, literal) = if one.form == OperandForm::Literal { (other, one) } else { (one, other) };
+    let is_cell = cell.form == OperandForm::Path && cell.known.text == DeclaredText::Cell;
+    let kind = match literal.written {
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        _ => return None,
+    };
+    let column = cell.written.as_str()?.rsplit('.').next().filter(|_| is_cell)?;
+    Some(json!({ "columns": { column: kind } }))
+}
+
+/// `{{#if row.paid}}` of a column without a type whose cells are `true` and `false`: each text but the empty one holds.
+fn flags_in_texts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    if subject.is_step() {
+        return;
+    }
+    for TypedText { at, uses, schemas } in &subject.compiled.steps.typed {
+        let Some(text) = subject.document().value.pointer(at).and_then(Value::as_str) else { continue };
+        for used in uses.iter().filter(|used| !used.is_printed) {
+            let Some((PathStep::Name(first), rest)) = used.path.split_first() else { continue };
+            let Some((_, schema)) = schemas.iter().find(|(known, _)| known == first) else { continue };
+            if !described(schema, rest).value.is_some_and(is_flag_column) {
+                continue;
+            }
+            let before = text.get(..used.range.start).unwrap_or_default().trim_end();
+            let is_asked = ["#if", "#unless", "else if"].iter().any(|word| before.ends_with(word));
+            let Some(PathStep::Name(name)) = rest.last().filter(|_| is_asked) else { continue };
+            let written = text.get(used.range.clone()).unwrap_or_default();
+            let message = format!(
+                "`{written}` holds for `false`, too: it is a text of a column without a type, and only the empty text \
+                 does not hold"
+            );
+            let fault = subject.at(at).inside(used.range.clone()).report(&RULE, message);
+            let help = format!(
+                "say in the document's entry in the project that the column has booleans: {}",
+                json!({ "columns": { name.as_str(): "boolean" } })
+            );
+            found.push(Diagnostic { severity: Severity::Warning, ..fault }.help(help));
+        }
+        few_of_many(found);
+    }
 }
 
 /// Whether a condition as a whole never holds, because of an operator with one outcome.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::check::{Cursor, Rule, Subject};
 use crate::compile::locked_tools::LockedTools;
-use crate::diagnostic::{Diagnostic, codes, nearest};
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
 use crate::language::Project;
 use crate::language::mcp::McpServer;
 use crate::policy::host::{AllowedHost, WrittenHost, is_private};
@@ -71,6 +71,21 @@ impl<'a> WrittenServer<'_, 'a> {
     fn program(&self) -> Option<Diagnostic> {
         let program = self.server.command.as_deref()?;
         let allowed = &self.project.allow.commands;
+        // `npx -y @scope/server`; a path may have spaces.
+        let is_line =
+            program.trim().split_once(char::is_whitespace).is_some_and(|(first, _)| !first.contains(['/', '\\']));
+        if is_line {
+            let message = format!("`{program}` is no name of a program: it has a space");
+            let mut words = program.split_whitespace();
+            let first = words.next().unwrap_or_default();
+            let args = json!(words.collect::<Vec<_>>());
+            let help =
+                format!("write \"command\": {}, and the other words at the start of `args`: {args}", json!(first));
+            let fault = self.at("/command")?.report(&RULE, message).help(help);
+            // A program may have such a name; one that is not allowed is never started.
+            let is_allowed = allowed.iter().any(|entry| entry == program);
+            return Some(if is_allowed { Diagnostic { severity: Severity::Warning, ..fault } } else { fault });
+        }
         if allowed.iter().any(|entry| entry == program) || !self.subject.knows_project("/allow/commands") {
             return None;
         }

@@ -103,7 +103,12 @@ impl CellTypes {
         }
         let shown: String = field.chars().take(MAX_SHOWN_CHARACTERS).collect();
         let more = if shown.len() < field.len() { "..." } else { "" };
-        FileFault { message: format!("`{name}` is {}{more}, and no {wanted}", quoted(&shown)), line }
+        let is_comma = kind == ColumnType::Number && field.contains(',') && !field.contains('.');
+        let hint = match is_comma && number_of(&field.replacen(',', ".", 1)).is_some() {
+            true => "; `\"decimal\": \",\"` in the document's entry reads a comma before the fraction",
+            false => "",
+        };
+        FileFault { message: format!("`{name}` is {}{more}, and no {wanted}{hint}", quoted(&shown)), line }
     }
 }
 

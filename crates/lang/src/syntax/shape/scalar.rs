@@ -75,6 +75,9 @@ impl Walker<'_> {
                 let name = members.first().map_or("name", |member| &*member.key);
                 fault.help(format!("leave `params` out: `:{name}` in the query takes the value of `{name}`"))
             }
+            NodeKind::Object(_) if takes("array") && self.pointer.ends_with("/ask") => {
+                fault.help("name a target of `notify`, or several: [\"ops\"]")
+            }
             NodeKind::Object(_) if takes("array") && !takes_item => {
                 let help = match self.pointer.ends_with("/expected_keys") {
                     true => {
@@ -84,6 +87,8 @@ impl Walker<'_> {
                 };
                 fault.help(help)
             }
+            NodeKind::Array(_) if self.pointer == "/models" => fault
+                .help("each model has its name: {\"main\": {\"provider\": \"openai\", \"model\": \"gpt-4o-mini\"}}"),
             // As an entry it would be a text like any other.
             NodeKind::String(text)
                 if takes("array") && takes_item && (text.starts_with('@') || text.contains("{{")) =>
@@ -174,6 +179,12 @@ impl Walker<'_> {
                         }
                         None if words == ["day", "month"] => {
                             fault.help("a limit counts the days or the months of the calendar")
+                        }
+                        // A limit for each day is one that is for a day.
+                        None if let Some(time @ ("day" | "month")) = text
+                            && words.contains(&"org") =>
+                        {
+                            fault.help(format!("the time that a limit is for is `every`: \"every\": \"{time}\""))
                         }
                         None => fault,
                     },

@@ -1,8 +1,12 @@
 //! A whole text that is meant as a path and is none: without its `@`, or in the syntax of another language; and a
 //! template where the value itself is meant.
 
+use serde_json::Value;
+
 use super::RULE;
+use crate::check::steps::steps;
 use crate::check::{SentText, Subject, TextScope};
+use crate::compile::keys_of_step;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::language::action::TextKind;
 use crate::program::file_value::PREFIX;
@@ -19,6 +23,8 @@ pub(super) enum MisspeltPath<'a> {
     Untaken(&'a str),
     /// A name with the `?` that a path of two names or more may end in: `@note?`.
     Optional(&'a str),
+    /// A path that begins with the `id` of a step, and not with the key that the step writes: the path that is meant.
+    OfId(String),
     /// A path with an index or a name in brackets: `@items[0].id`.
     Bracketed(String),
     /// A path with signs in it that no path has: `@input..id`, `@ input.id`, `@input/id`.
@@ -67,6 +73,9 @@ pub(super) fn of<'a>(subject: &Subject<'_>, sent: &SentText<'a>) -> Option<Missp
     }
     if let Some(path) = text.strip_prefix('@') {
         return spelled_path(path).filter(|_| path.contains('[')).map(MisspeltPath::Bracketed);
+    }
+    if let Some(path) = path_of_id(subject, sent) {
+        return Some(MisspeltPath::OfId(path));
     }
     // Others, such as `payload.id`, may be what they say: the name of a field to sort by.
     let is_foreign = |first: &str| matches!(first, "inputs" | "parameters" | "workflow");
@@ -117,6 +126,12 @@ impl MisspeltPath<'_> {
                 // A text that names a key which is there is meant as its value: the run would answer with the letters `@name?`.
                 let fault = if meant == format!("@{name}") { fault } else { warn(fault) };
                 Some(fault.help(format!("the value is written `{meant}`")).suggest(quoted(&meant)))
+            }
+            Self::OfId(path) => {
+                let meant = format!("@{path}");
+                let fault = warn(sent.cursor.report(&RULE, format!("`{}` is a text here, and no variable", sent.text)));
+                let help = format!("a step is read by the key that it writes, and not by its `id`: `{meant}`");
+                Some(fault.help(help).suggest(quoted(&meant)))
             }
             Self::Bracketed(path) => {
                 let meant = format!("@{path}");
@@ -222,6 +237,21 @@ fn names_key(subject: &Subject<'_>, sent: &SentText<'_>, path: &str) -> bool {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     let is_output = sent.cursor.path().starts_with(OUTPUT);
     subject.compiled.steps.names.contains(first) && (is_output || !rest.is_empty())
+}
+
+/// The path that is meant by a text of a step which begins with the `id` of another one.
+fn path_of_id(subject: &Subject<'_>, sent: &SentText<'_>) -> Option<String> {
+    let (first, rest) = sent.text.split_once('.').unwrap_or((sent.text, ""));
+    let is_output = sent.cursor.path().starts_with(OUTPUT);
+    let names = &subject.compiled.steps.names;
+    let may_be = sent.kind == TextKind::Step && sent.action.is_none() && is_plain(sent.text) && !names.contains(first);
+    if !may_be || rest.is_empty() && !is_output {
+        return None;
+    }
+    let steps = steps(subject);
+    let step = steps.iter().find(|step| step.written.get("id").and_then(Value::as_str) == Some(first))?;
+    let key = keys_of_step(step.written).find(|key| names.contains(*key))?;
+    Some(if rest.is_empty() { key.to_owned() } else { format!("{key}.{rest}") })
 }
 
 /// A path without its `@`, or the bare name of a parameter that nothing takes.

@@ -8,7 +8,7 @@ use super::{GIVEN, ReadValue, Walk};
 use crate::compile::context::{Context, STEP};
 use crate::compile::documents;
 use crate::compile::layout::LoopLayout;
-use crate::compile::prompt::{KnownNames, is_of_system, unknown};
+use crate::compile::prompt::{KnownNames, is_of_system, unknown, with_dollar};
 use crate::compile::steps::{JsonTypes, KnownValue, TypedText, known_value, output};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::program::Program;
@@ -123,6 +123,10 @@ impl<'a> Walk<'_, 'a, '_> {
             let plain = text.get(range) == Some(&found.variable.path.join("."));
             let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, unknown.message, at, place).help(unknown.help);
             self.faults.push(match unknown.meant.filter(|_| plain) {
+                Some(meant) if let Some(range) = with_dollar(text, &found.variable) => {
+                    let whole = self.main.tree.place_inside(at, &range);
+                    fault.suggest_at(format!("{{{{{meant}}}}}"), whole.start, whole.end)
+                }
                 Some(meant) => fault.suggest(meant),
                 None => fault,
             });
