@@ -292,6 +292,169 @@ fn pieces_of_a_call_are_one_call_and_a_torn_reply_makes_none() {
     assert_eq!((&last["result"]["answer"], played.looked()), (&json!(DONE), vec!["/look?x=5".to_owned()]), "{last:#}");
 }
 
+/// Events of the Responses API; `HALF` is half of a sign.
+fn responded(events: &[Value]) -> Answer {
+    let named = |event: &Value| {
+        let mut event = event.clone();
+        event["type"] = json!(format!("response.{}", event["type"].as_str().expect("a type")));
+        event.to_string().replace("HALF", "\\ud83d")
+    };
+    Answer::events(events.iter().map(named))
+}
+
+fn said(text: &str) -> Value {
+    json!({ "type": "message", "content": [{ "type": "output_text", "text": text }] })
+}
+
+fn last_event(output: &Value) -> Value {
+    json!({ "type": "completed", "response": { "status": "completed", "error": null, "output": output } })
+}
+
+#[test]
+fn each_text_of_a_stream_counts_once_wherever_the_last_event_has_it() {
+    let delta = |place: Value, text: &str| with(json!({ "type": "output_text.delta", "delta": text }), place);
+    let whole = |place: Value, text: &str| with(json!({ "type": "output_text.done", "text": text }), place);
+    let none = last_event(&json!([]));
+    for (events, answer) in [
+        // A half of a sign, which is written as its escape.
+        (vec![delta(json!({}), "sent HALF ok"), last_event(&json!([said("sent HALF ok")]))], "sent \u{fffd} ok"),
+        (
+            vec![
+                delta(json!({ "output_index": 0 }), "sent HALF"),
+                delta(json!({ "output_index": 0 }), " ok"),
+                json!({ "type": "output_item.done", "output_index": 0, "item": said("sent HALF ok") }),
+                none.clone(),
+            ],
+            "sent \u{fffd} ok",
+        ),
+        // Another index, other blanks, one message in place of two.
+        (vec![delta(json!({ "output_index": 1 }), " hello you"), last_event(&json!([said("hello you")]))], "hello you"),
+        (
+            vec![
+                delta(json!({ "output_index": 0 }), "hello "),
+                delta(json!({ "output_index": 1 }), "you"),
+                last_event(&json!([said("hello you")])),
+            ],
+            "hello you",
+        ),
+        (
+            vec![
+                delta(json!({ "output_index": 0, "item_id": "a" }), "hello "),
+                delta(json!({ "output_index": 0, "item_id": "b" }), "you"),
+                last_event(&json!([said("hello you")])),
+            ],
+            "hello you",
+        ),
+        // Parts of a message that come whole, with and without their numbers, and behind their pieces.
+        (
+            vec![
+                whole(json!({ "output_index": 0, "content_index": 0 }), "hello "),
+                whole(json!({ "output_index": 0, "content_index": 1 }), "you"),
+                none.clone(),
+            ],
+            "hello you",
+        ),
+        (
+            vec![
+                whole(json!({ "output_index": 0 }), "hello "),
+                whole(json!({ "output_index": 0 }), "you"),
+                none.clone(),
+            ],
+            "hello you",
+        ),
+        (
+            vec![
+                delta(json!({}), "hello "),
+                delta(json!({}), "you"),
+                whole(json!({ "output_index": 0 }), "hello you"),
+                none.clone(),
+            ],
+            "hello you",
+        ),
+        (
+            vec![
+                delta(json!({ "output_index": 0 }), "hello you"),
+                whole(json!({ "output_index": 0, "content_index": 0 }), "hello "),
+                whole(json!({ "output_index": 0, "content_index": 1 }), "you"),
+                none.clone(),
+            ],
+            "hello you",
+        ),
+        // What the last event lacks.
+        (
+            vec![
+                delta(json!({ "output_index": 0 }), "hello "),
+                delta(json!({ "output_index": 1 }), "you"),
+                last_event(&json!([said("hello ")])),
+            ],
+            "hello you",
+        ),
+    ] {
+        let played = Played::new("openai-responses", "tool_calls", vec![responded(&events)]);
+        let last = played.run_streamed();
+        assert_eq!(last["result"]["answer"], answer, "{events:#?}");
+    }
+}
+
+#[test]
+fn a_call_is_made_once_although_its_place_and_its_ids_change() {
+    let call = |id: &str, x: u32| json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "lookup", "arguments": format!("{{\"x\":{x}}}") });
+    let bare = |id: &str| with(call(id, 1), json!({ "arguments": "" }));
+    let reasoning = json!({ "type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "E" });
+    let done = |index: u32, item: Value| json!({ "type": "output_item.done", "output_index": index, "item": item });
+    let begun = |index: u32, item: Value| json!({ "type": "output_item.added", "output_index": index, "item": item });
+    let piece = |index: u32, text: &str| json!({ "type": "function_call_arguments.delta", "output_index": index, "delta": text });
+    for (events, looked) in [
+        (vec![done(0, reasoning.clone()), done(1, call("a", 1)), last_event(&json!([call("b", 1)]))], vec![1]),
+        (vec![begun(1, bare("a")), piece(1, "{\"x\": 1}"), last_event(&json!([call("b", 1)]))], vec![1]),
+        (vec![begun(1, bare("a")), last_event(&json!([call("b", 1)]))], vec![1]),
+        (vec![done(1, call("a", 1)), last_event(&json!([bare("b")]))], vec![1]),
+        // Two calls are two, and so are calls with the same input that one source has twice.
+        (vec![done(1, call("a", 1)), last_event(&json!([call("b", 2)]))], vec![2, 1]),
+        (vec![done(1, call("a", 1)), done(2, call("b", 1)), last_event(&json!([call("c", 1)]))], vec![1, 1]),
+        (vec![done(1, call("a", 1)), done(2, call("b", 1)), last_event(&json!([call("b", 1)]))], vec![1, 1]),
+    ] {
+        let answers = vec![responded(&events), Answer::events(streamed("openai-responses", &[DONE]))];
+        let played = Played::new("openai-responses", "tool_calls", answers);
+        let last = played.run_streamed();
+        let mut paths: Vec<String> = looked.iter().map(|x| format!("/look?x={x}")).collect();
+        paths.sort();
+        let mut made = played.looked();
+        made.sort();
+        assert_eq!((&last["result"]["answer"], made), (&json!(DONE), paths), "{events:#?}");
+    }
+}
+
+#[test]
+fn the_last_event_of_a_stream_counts_without_the_end_of_its_line() {
+    for provider in PROVIDERS {
+        let mut events = streamed(provider, &["The order ", "is on its way."]);
+        events.retain(|data| !data.contains("[DONE]") && !data.contains("message_stop"));
+        let body: Vec<String> = events.iter().map(|data| format!("data: {data}")).collect();
+        let played = Played::new(provider, "tool_calls", vec![Answer::new("text/event-stream", body.join("\n\n"))]);
+        let last = played.run_streamed();
+        assert_eq!((&last["result"]["answer"], played.asked()), (&json!(DONE), 1), "{provider}: {last:#}");
+    }
+}
+
+#[test]
+fn an_empty_object_gives_way_to_the_input_that_follows_it() {
+    let piece = |function: Value| {
+        let call = json!({ "index": 0, "id": "c1", "function": function });
+        json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] }).to_string()
+    };
+    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] }).to_string();
+    for (rest, looked) in [(vec!["{\"x\":5}"], "/look?x=5"), (vec!["{\"x\"", ":5}"], "/look?x=5"), (vec![], "/look")] {
+        let first = piece(json!({ "name": "lookup", "arguments": "{}" }));
+        let rest = rest.iter().map(|text| piece(json!({ "arguments": text })));
+        let events: Vec<String> = std::iter::once(first).chain(rest).chain([end.clone()]).collect();
+        let answers = vec![Answer::events(events), Answer::events(streamed("openai", &[DONE]))];
+        let played = Played::new("openai", "tool_calls", answers);
+        let last = played.run_streamed();
+        assert_eq!((&last["result"]["answer"], played.looked()), (&json!(DONE), vec![looked.to_owned()]), "{last:#}");
+    }
+}
+
 #[test]
 fn half_of_a_sign_fails_no_reply() {
     let body = r#"{"choices":[{"index":0,"message":{"content":"sent \ud83d ok"},"finish_reason":"stop"}]}"#;

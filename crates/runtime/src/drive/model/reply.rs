@@ -264,7 +264,7 @@ impl StreamedReply {
 
     /// How much of it has come.
     pub(super) fn progress(&self) -> ReplyProgress {
-        ReplyProgress { has_stopped: self.has_stopped(), written: self.written() }
+        ReplyProgress { has_stopped: self.has_stopped(), written: self.written(), counted: self.output_tokens() }
     }
 
     /// What came in choices that nobody asked for.
@@ -299,10 +299,7 @@ impl StreamedReply {
         if call.name != piece.name {
             call.name.push_str(&piece.name);
         }
-        // Some servers end with all that they have sent.
-        if call.arguments != piece.arguments || !is_object(&piece.arguments) {
-            call.arguments.push_str(&piece.arguments);
-        }
+        add_arguments(&mut call.arguments, &piece.arguments);
     }
 
     /// Whether this is the id of a call that came under this index, or under any one where a piece has no index.
@@ -492,6 +489,17 @@ impl StreamedReply {
         self.reasoning.drop_calls(&again);
         let mut again = again.into_iter();
         self.calls.retain(|_| again.next() != Some(true));
+    }
+}
+
+/// Adds a piece of the input of a call. Some servers end with all that they have sent; some begin with an empty object, and
+/// send the real one behind it.
+fn add_arguments(arguments: &mut String, piece: &str) {
+    let empty = arguments.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    if empty.is_some_and(|within| within.trim().is_empty()) && piece.trim_start().starts_with('{') {
+        piece.clone_into(arguments);
+    } else if arguments != piece || !is_object(piece) {
+        arguments.push_str(piece);
     }
 }
 

@@ -4,7 +4,9 @@
 //! as commentary is sent back as such.
 
 mod answer;
+mod arrived_texts;
 pub(super) mod items;
+mod merged;
 
 use bytes::BytesMut;
 use serde_json::{Map, Value};

@@ -6,9 +6,13 @@ use bytes::Bytes;
 
 use super::failure::AttemptFailure;
 use super::reply_progress::StreamState;
+use loopctl_lang::policy::json_text;
 
 /// How long more is waited for once the reply has ended: the usage may follow, and the end of the stream.
 const AFTER_END: Duration = Duration::from_secs(2);
+/// How long more is waited for where the reply may have ended: a server that writes a reason to stop with each piece makes
+/// the next one in this time.
+const AFTER_MAYBE: Duration = Duration::from_secs(10);
 /// The blank bytes that a stream may begin with.
 const MAX_BLANK: usize = 1024;
 /// The fields of events.
@@ -41,8 +45,8 @@ pub(super) trait PieceSource {
 }
 
 /// Reads a stream until `event` says that it is over, or it ends; once the reply has ended, for [`AFTER_END`] at most, and
-/// without caring how. One that may have ended is waited for as long as the source waits. Returns whether the stream is
-/// over, so that its connection can be used again.
+/// without caring how. One that may have ended is waited for [`AFTER_MAYBE`] at most. Returns whether the stream is over, so
+/// that its connection can be used again.
 ///
 /// # Errors
 /// Those of the source, unless the reply has ended or may have, and those of `event`, unless it has ended.
@@ -52,9 +56,16 @@ pub(super) async fn read_events(
 ) -> Result<bool, AttemptFailure> {
     let mut reader = EventReader { decoder: SseDecoder::default(), event, reached: StreamState::Open };
     loop {
-        let is_sure = reader.reached == StreamState::Ended;
+        let most = match reader.reached {
+            StreamState::Ended => Some(AFTER_END),
+            StreamState::MayHaveEnded => Some(AFTER_MAYBE),
+            StreamState::Open | StreamState::Grown | StreamState::Over => None,
+        };
         let next = reader.until_news(source);
-        let next = if is_sure { tokio::time::timeout(AFTER_END, next).await } else { Ok(next.await) };
+        let next = match most {
+            Some(most) => tokio::time::timeout(most, next).await,
+            None => Ok(next.await),
+        };
         match next {
             Ok(Ok(StreamState::Over)) => return Ok(true),
             Ok(Ok(_)) => {}
@@ -87,7 +98,8 @@ impl<E: FnMut(&[u8]) -> Result<StreamState, AttemptFailure>> EventReader<E> {
                             *reached = StreamState::Grown;
                         }
                     })?;
-                    if state != StreamState::Open {
+                    let is_again = state == StreamState::Ended && *reached == StreamState::Ended;
+                    if state != StreamState::Open && !is_again {
                         *reached = state;
                         news = state;
                     }
@@ -160,12 +172,16 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// The stream is over: an event whose empty line is missing counts as ended, a line that is not
-    /// ended does not.
+    /// The stream is over: an event whose empty line is missing counts as ended. So does a line that is not ended, if it is
+    /// the JSON of an object: one that was cut in two is none.
     ///
     /// # Errors
     /// The one of `event`.
-    pub(in crate::drive) fn finish<E>(&mut self, event: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(in crate::drive) fn finish<E>(&mut self, mut event: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let is_whole = !self.has_data && data_of(&self.line).is_some_and(is_object);
+        if is_whole {
+            self.end_line(&mut event)?;
+        }
         if std::mem::take(&mut self.has_data) { event(&std::mem::take(&mut self.data)) } else { Ok(()) }
     }
 
@@ -192,6 +208,12 @@ impl SseDecoder {
         self.line = line;
         outcome
     }
+}
+
+/// Whether data is the JSON of an object.
+fn is_object(data: &[u8]) -> bool {
+    let text = str::from_utf8(data).map(str::trim).unwrap_or_default();
+    text.starts_with('{') && json_text::read::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// The value of a `data` line, or of the line that llama.cpp writes an error in: `error: {"code": 400, ...}`.

@@ -4,7 +4,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::items::{FINAL, ItemPlace, OutputItem, OutputItems, ReconciledItems};
+use super::arrived_texts::{ItemPlace, TextPlace};
+use super::items::{FINAL, OutputItem, OutputItems};
+use super::merged::ReconciledItems;
 use crate::drive::model::failure::{AttemptFailure, Peer, SentPart};
 use crate::drive::model::reasoning::{BEFORE_TEXT, BEHIND_TEXT};
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
@@ -66,6 +68,8 @@ struct ResponseEvent<'a> {
     #[serde(default)]
     output_index: Option<u64>,
     #[serde(default)]
+    content_index: Option<u64>,
+    #[serde(default)]
     item_id: Option<String>,
     #[serde(default)]
     delta: Option<String>,
@@ -106,15 +110,16 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
     let event: ResponseEvent<'_> = from_bytes(data)?;
     let place = ItemPlace { index: event.output_index, id: event.item_id.filter(|id| !id.is_empty()) };
     let delta = event.delta.as_deref().unwrap_or_default();
+    let part = |is_refusal| TextPlace { number: event.content_index.unwrap_or(0), is_refusal };
     match (event.kind.as_str(), event.response, event.item) {
         ("error", ..) => {
             let error = event.error.map_or(data, |error| error.get().as_bytes());
             return Err(UnreadableReply::Failed(peer.error_object(error)));
         }
-        ("response.output_text.delta", ..) => add_text(pieces, place, delta, false),
-        ("response.refusal.delta", ..) => add_text(pieces, place, delta, true),
-        ("response.output_text.done", ..) => end_text(pieces, place, event.text.as_deref(), false),
-        ("response.refusal.done", ..) => end_text(pieces, place, event.refusal.as_deref(), true),
+        ("response.output_text.delta", ..) => add_text(pieces, place, part(false), delta),
+        ("response.refusal.delta", ..) => add_text(pieces, place, part(true), delta),
+        ("response.output_text.done", ..) => end_text(pieces, place, part(false), event.text.as_deref()),
+        ("response.refusal.done", ..) => end_text(pieces, place, part(true), event.refusal.as_deref()),
         ("response.function_call_arguments.delta", ..) => {
             pieces.announce(delta);
             pieces.output_items.add_arguments(place, delta);
@@ -151,20 +156,20 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
 }
 
 /// Adds a piece of a message. Nobody is shown commentary as a part of the answer.
-fn add_text(pieces: &mut StreamedReply, place: ItemPlace, delta: &str, is_refusal: bool) {
+fn add_text(pieces: &mut StreamedReply, place: ItemPlace, part: TextPlace, delta: &str) {
     if pieces.output_items.is_commentary(&place) {
         pieces.announce(delta);
     } else {
         pieces.add(delta);
     }
-    pieces.output_items.add_text(place, delta, is_refusal);
+    pieces.output_items.add_text(place, part, delta);
 }
 
 /// Takes in a text that is whole, as some servers send it without its pieces.
-fn end_text(pieces: &mut StreamedReply, place: ItemPlace, text: Option<&str>, is_refusal: bool) {
+fn end_text(pieces: &mut StreamedReply, place: ItemPlace, part: TextPlace, text: Option<&str>) {
     let text = text.unwrap_or_default();
     let is_commentary = pieces.output_items.is_commentary(&place);
-    if pieces.output_items.end_text(place, text, is_refusal) && !is_commentary {
+    if pieces.output_items.end_text(place, part, text) && !is_commentary {
         pieces.add(text);
     }
 }

@@ -1,13 +1,13 @@
 //! The items of a response. A stream brings them in pieces, whole, and again with its last event; servers leave one or
 //! the other out. Each item counts once, wherever it stood.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::drive::model::compact_json::compact;
-use crate::drive::model::surrogate_halves;
+use super::arrived_texts::{ArrivedPart, ArrivedText, ArrivedTexts, ItemPlace, TextPlace};
+use super::merged::{ArrivedItem, MergedItems, OutputSource, ReconciledItems};
 use loopctl_lang::policy::json_text;
 
 /// The phase of the messages that are the answer.
@@ -19,7 +19,7 @@ pub(super) struct OutputItem<'a> {
     #[serde(default, rename = "type")]
     pub(super) kind: String,
     #[serde(default)]
-    id: Option<String>,
+    pub(super) id: Option<String>,
     #[serde(default)]
     pub(super) status: Option<String>,
     #[serde(default)]
@@ -70,34 +70,11 @@ impl OutputItem<'_> {
     }
 }
 
-/// Where a piece belongs, as far as its event says so.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(super) struct ItemPlace {
-    pub(super) index: Option<u64>,
-    pub(super) id: Option<String>,
-}
-
-impl ItemPlace {
-    fn is_same(&self, other: &Self) -> bool {
-        match (&self.id, &other.id) {
-            (Some(id), Some(other)) => id == other,
-            _ => self.index == other.index,
-        }
-    }
-}
-
+/// Arguments of a call that came, as a piece or whole.
 #[derive(Debug)]
-struct ArrivedItem {
-    place: ItemPlace,
-    json: Box<RawValue>,
-}
-
-/// A text that came in pieces.
-#[derive(Debug)]
-struct ArrivedText {
+struct ArrivedPiece {
     place: ItemPlace,
     text: String,
-    is_refusal: bool,
 }
 
 /// What a stream has brought so far.
@@ -105,12 +82,10 @@ struct ArrivedText {
 pub(in crate::drive::model) struct OutputItems {
     started: Vec<ArrivedItem>,
     done: Vec<ArrivedItem>,
-    texts: Vec<ArrivedText>,
-    arguments: Vec<ArrivedText>,
+    texts: ArrivedTexts,
+    arguments: Vec<ArrivedPiece>,
     /// Arguments that came whole.
-    whole_arguments: Vec<ArrivedText>,
-    /// The places that a text has come for.
-    said: HashSet<ItemPlace>,
+    whole_arguments: Vec<ArrivedPiece>,
     /// Whether there may be marks of halves of signs in the texts.
     pub(in crate::drive::model) has_halves: bool,
     /// The messages that are commentary, by their indices and ids.
@@ -120,19 +95,23 @@ pub(in crate::drive::model) struct OutputItems {
 impl OutputItems {
     /// Whether there is none yet.
     pub(in crate::drive::model) fn is_empty(&self) -> bool {
-        self.started.is_empty() && self.done.is_empty() && self.said.is_empty()
+        self.started.is_empty() && self.done.is_empty() && self.texts.is_empty()
     }
 
     /// Takes in the beginning of an item.
     pub(super) fn begin(&mut self, place: ItemPlace, json: &RawValue) {
         let item = json_text::read::<OutputItem<'_>>(json.get());
         let Ok(item) = item else { return };
-        if item.is_commentary() {
+        let is_commentary = item.is_commentary();
+        let place = ItemPlace { id: place.id.or(item.id), ..place };
+        if is_commentary {
             self.commentary.0.extend(place.index);
-            self.commentary.1.extend(place.id.or(item.id));
-        } else if item.kind == "function_call" {
-            let place = ItemPlace { id: place.id.or(item.id), ..place };
-            self.started.push(ArrivedItem { place, json: json.to_owned() });
+            self.commentary.1.extend(place.id.clone());
+        }
+        match item.kind.as_str() {
+            "message" => self.texts.announce(place.id),
+            "function_call" => self.started.push(ArrivedItem { place, json: json.to_owned() }),
+            _ => {}
         }
     }
 
@@ -148,30 +127,32 @@ impl OutputItems {
     }
 
     /// Adds a piece of a message.
-    pub(super) fn add_text(&mut self, place: ItemPlace, piece: &str, is_refusal: bool) {
-        if !self.said.contains(&place) {
-            self.said.insert(place.clone());
-        }
-        add(&mut self.texts, ArrivedText { place, text: piece.to_owned(), is_refusal });
+    pub(super) fn add_text(&mut self, place: ItemPlace, part: TextPlace, piece: &str) {
+        self.texts.part(place, part).pieces.push_str(piece);
     }
 
     /// Adds a piece of the arguments of a call.
     pub(super) fn add_arguments(&mut self, place: ItemPlace, piece: &str) {
-        add(&mut self.arguments, ArrivedText { place, text: piece.to_owned(), is_refusal: false });
+        match self.arguments.last_mut().filter(|last| last.place == place) {
+            Some(last) => last.text.push_str(piece),
+            None => self.arguments.push(ArrivedPiece { place, text: piece.to_owned() }),
+        }
     }
 
-    /// Takes in a text that is whole, unless it came in pieces. Returns whether it did not.
-    pub(super) fn end_text(&mut self, place: ItemPlace, text: &str, is_refusal: bool) -> bool {
-        let is_new = self.said.insert(place.clone());
-        if is_new {
-            self.texts.push(ArrivedText { place, text: text.to_owned(), is_refusal });
+    /// Takes in a text that is whole. Returns whether nothing of it came before.
+    pub(super) fn end_text(&mut self, place: ItemPlace, part: TextPlace, text: &str) -> bool {
+        let part = self.texts.part(place, part);
+        if part.whole.ends_with(text) {
+            return false;
         }
-        is_new
+        // Some servers do not say which part of a message it is.
+        part.whole.push_str(text);
+        part.pieces.is_empty()
     }
 
     /// Takes in the arguments of a call that are whole.
     pub(super) fn end_arguments(&mut self, place: ItemPlace, text: &str) {
-        self.whole_arguments.push(ArrivedText { place, text: text.to_owned(), is_refusal: false });
+        self.whole_arguments.push(ArrivedPiece { place, text: text.to_owned() });
     }
 
     /// All items, those of the last event first where both have one.
@@ -179,58 +160,49 @@ impl OutputItems {
     /// # Errors
     /// When one is no item.
     pub(super) fn reconciled(mut self, last: &[&RawValue]) -> Result<ReconciledItems, serde_json::Error> {
-        let mut merged = MergedItems::default();
-        if self.has_halves {
-            let pieces = self.texts.iter_mut().chain(&mut self.arguments);
-            pieces.for_each(|arrived| surrogate_halves::join(&mut arrived.text));
-        }
-        let texts = self.texts.iter().map(|text| self.message(text)).collect::<Result<Vec<_>, _>>()?;
-        for (index, json) in (0..).zip(last) {
-            merged.take(&ItemPlace { index: Some(index), id: None }, (*json).to_owned())?;
-        }
-        merged.close_source();
+        let texts = std::mem::take(&mut self.texts).into_texts();
+        let texts = texts.map(|text| self.message(text)).collect::<Result<_, _>>()?;
         let mut arguments = ArrivedArguments::new(self.arguments, self.whole_arguments, &self.started, &self.done)?;
-        for ArrivedItem { place, json } in self.done {
+        let mut merged = MergedItems::new(self.has_halves);
+        let last = (0..).zip(last).map(|(index, json)| {
+            let place = ItemPlace { index: Some(index), id: None };
+            ArrivedItem { place, json: (*json).to_owned() }
+        });
+        merged.take(OutputSource::Last, last.collect())?;
+        let done = self.done.into_iter().map(|ArrivedItem { place, json }| {
             let arrived = if is_bare(&json)? { arguments.of(&place) } else { None };
-            merged.take(&place, with_arguments(json, arrived)?)?;
-        }
-        merged.close_source();
-        for (text, json) in self.texts.into_iter().zip(texts) {
-            merged.take(&text.place, json)?;
-        }
-        merged.close_source();
-        for ArrivedItem { place, json } in self.started {
+            Ok(ArrivedItem { json: with_arguments(json, arrived)?, place })
+        });
+        merged.take(OutputSource::Done, done.collect::<Result<_, serde_json::Error>>()?)?;
+        merged.take(OutputSource::Texts, texts)?;
+        let started = self.started.into_iter().map(|ArrivedItem { place, json }| {
             let json = without_status(&with_arguments(json, arguments.of(&place))?)?;
-            merged.take_started(place, json)?;
-        }
-        merged.in_order()
+            Ok(ArrivedItem { place, json })
+        });
+        merged.take(OutputSource::Started, started.collect::<Result<_, serde_json::Error>>()?)?;
+        Ok(merged.in_order())
     }
 
-    /// A text that came in pieces, as the item that it is of.
-    fn message(&self, arrived: &ArrivedText) -> Result<Box<RawValue>, serde_json::Error> {
-        let key = if arrived.is_refusal { "refusal" } else { "text" };
-        let phase = self.is_commentary(&arrived.place).then_some("commentary");
-        let id = &arrived.place.id;
-        to_raw_value(
-            &serde_json::json!({ "type": "message", "id": id, "phase": phase, "content": [{ key: arrived.text }] }),
-        )
+    /// A text that came, as the item that it is of.
+    fn message(&self, arrived: ArrivedText) -> Result<ArrivedItem, serde_json::Error> {
+        let ArrivedText { place, parts } = arrived;
+        let pieces: String = parts.values().map(|part| part.pieces.as_str()).collect();
+        let text = |part: &ArrivedPart| match part.whole.is_empty() {
+            true => part.pieces.clone(),
+            false => part.whole.clone(),
+        };
+        let whole: String = parts.values().map(text).collect();
+        // The pieces may say more than the texts that came whole.
+        let is_in_pieces = pieces.starts_with(&whole);
+        let content = parts.iter().map(|(TextPlace { is_refusal, .. }, part)| {
+            let key = if *is_refusal { "refusal" } else { "text" };
+            serde_json::json!({ key: if is_in_pieces { part.pieces.clone() } else { text(part) } })
+        });
+        let phase = self.is_commentary(&place).then_some("commentary");
+        let content: Vec<serde_json::Value> = content.collect();
+        let item = serde_json::json!({ "type": "message", "id": place.id, "phase": phase, "content": content });
+        Ok(ArrivedItem { json: to_raw_value(&item)?, place })
     }
-}
-
-/// Adds a piece to the text that it continues.
-fn add(texts: &mut Vec<ArrivedText>, piece: ArrivedText) {
-    let is_same = |known: &&mut ArrivedText| known.is_refusal == piece.is_refusal && known.place.is_same(&piece.place);
-    match texts.last_mut().filter(is_same) {
-        Some(known) => known.text.push_str(&piece.text),
-        None => texts.push(piece),
-    }
-}
-
-/// All items of a response.
-pub(super) struct ReconciledItems {
-    pub(super) items: Vec<Box<RawValue>>,
-    /// Whether one of them is a call that began, and of whose input nothing came.
-    pub(super) has_lost_call: bool,
 }
 
 /// The arguments of calls that came in pieces, by the ids and indices of the calls.
@@ -244,8 +216,8 @@ struct ArrivedArguments {
 
 impl ArrivedArguments {
     fn new(
-        pieces: Vec<ArrivedText>,
-        whole: Vec<ArrivedText>,
+        pieces: Vec<ArrivedPiece>,
+        whole: Vec<ArrivedPiece>,
         started: &[ArrivedItem],
         done: &[ArrivedItem],
     ) -> Result<Self, serde_json::Error> {
@@ -254,12 +226,12 @@ impl ArrivedArguments {
             let item: OutputItem<'_> = json_text::read(json.get())?;
             known.ids.extend([place.id.clone(), item.id].into_iter().flatten());
         }
-        for ArrivedText { place, text, .. } in pieces {
+        for ArrivedPiece { place, text } in pieces {
             if let Some(arguments) = known.at(place) {
                 arguments.push_str(&text);
             }
         }
-        for ArrivedText { place, text, .. } in whole {
+        for ArrivedPiece { place, text } in whole {
             if let Some(arguments) = known.at(place) {
                 *arguments = text;
             }
@@ -296,137 +268,8 @@ fn without_status(json: &RawValue) -> Result<Box<RawValue>, serde_json::Error> {
     to_raw_value(&members)
 }
 
-/// What a call with an input is known by when its ids rotate.
-fn has_input(index: u64, name: &str) -> String {
-    format!("input at {index} {name}")
-}
-
 /// Whether an item is a call without arguments.
 fn is_bare(json: &RawValue) -> Result<bool, serde_json::Error> {
     let item: OutputItem<'_> = json_text::read(json.get())?;
     Ok(item.kind == "function_call" && item.arguments.as_deref().is_none_or(str::is_empty))
-}
-
-/// Items of several sources. One of a later source is taken when no earlier one has it.
-#[derive(Default)]
-struct MergedItems {
-    /// Each item by its place in the output, reasoning before what it is about.
-    items: BTreeMap<(u64, bool, usize), Box<RawValue>>,
-    /// What the items of the earlier sources are known by.
-    known: HashSet<String>,
-    /// The same for the source that is taken in.
-    new: HashSet<String>,
-    /// The texts of messages by their index.
-    texts: HashMap<u64, String>,
-    new_texts: HashMap<u64, String>,
-    /// Calls without arguments: another source may have them.
-    bare: Vec<BareCall>,
-}
-
-/// A call without arguments.
-struct BareCall {
-    place: ItemPlace,
-    json: Box<RawValue>,
-    /// Whether only its beginning came.
-    is_started: bool,
-}
-
-impl MergedItems {
-    fn close_source(&mut self) {
-        self.known.extend(self.new.drain());
-        self.texts.extend(self.new_texts.drain());
-    }
-
-    fn take(&mut self, place: &ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
-        if is_bare(&json)? {
-            self.bare.push(BareCall { place: place.clone(), json, is_started: false });
-            return Ok(());
-        }
-        self.add(place, json).map(drop)
-    }
-
-    /// Takes a call that began. It is the one of its place and name that is known with its input, whatever its ids.
-    fn take_started(&mut self, place: ItemPlace, json: Box<RawValue>) -> Result<(), serde_json::Error> {
-        let item: OutputItem<'_> = json_text::read(json.get())?;
-        if let (Some(index), Some(name)) = (place.index, item.name.as_deref())
-            && self.known.contains(&has_input(index, name))
-        {
-            return Ok(());
-        }
-        if is_bare(&json)? {
-            self.bare.push(BareCall { place, json, is_started: true });
-            return Ok(());
-        }
-        self.add(&place, json).map(drop)
-    }
-
-    /// Adds an item, unless it is known. Returns whether it is not.
-    fn add(&mut self, place: &ItemPlace, json: Box<RawValue>) -> Result<bool, serde_json::Error> {
-        let item: OutputItem<'_> = json_text::read(json.get())?;
-        let Some(keys) = self.keys(&item, place) else { return Ok(false) };
-        let is_known = keys.iter().any(|key| self.known.contains(key));
-        self.new.extend(keys);
-        if !is_known {
-            let order = (place.index.unwrap_or(u64::MAX), item.kind != "reasoning", self.items.len());
-            self.items.insert(order, json);
-        }
-        Ok(!is_known)
-    }
-
-    /// What an item is known by; `None` for one that counts for nothing, or whose text is there already.
-    fn keys(&mut self, item: &OutputItem<'_>, place: &ItemPlace) -> Option<Vec<String>> {
-        let id = item.id.as_ref().or(place.id.as_ref()).filter(|id| !id.is_empty());
-        let mut keys: Vec<String> = id.map(|id| format!("{} {id}", item.kind)).into_iter().collect();
-        match item.kind.as_str() {
-            "message" => {
-                let said = item.said();
-                if said.trim().is_empty() {
-                    return None;
-                }
-                if let Some(index) = place.index {
-                    let other = self.texts.get(&index).filter(|other| !other.is_empty());
-                    if other.is_some_and(|other| other.starts_with(&said) || said.starts_with(other)) {
-                        return None;
-                    }
-                    self.new_texts.insert(index, said.clone());
-                }
-                keys.push(format!("says {said}"));
-            }
-            "function_call" => {
-                let (name, arguments) = (item.name.as_deref()?, item.arguments.as_deref().unwrap_or_default());
-                keys.extend(item.call_id.as_ref().filter(|id| !id.is_empty()).map(|id| format!("call {id}")));
-                match place.index {
-                    Some(index) => {
-                        if !arguments.is_empty() {
-                            self.new.insert(has_input(index, name));
-                        }
-                        // A gateway may write one input in several ways.
-                        keys.push(format!("at {index} {name} {}", compact(arguments)));
-                    }
-                    None if keys.is_empty() => keys.push(format!("does {name} {arguments}")),
-                    None => {}
-                }
-            }
-            "reasoning" => {
-                keys.extend(item.encrypted_content.map(|sealed| format!("sealed {sealed}")));
-                keys.extend(place.index.map(|index| format!("reasoning at {index}")));
-            }
-            _ if item.is_foreign_call() => {
-                keys.extend(item.call_id.as_ref().filter(|id| !id.is_empty()).map(|id| format!("call {id}")));
-            }
-            _ => return None,
-        }
-        Some(keys)
-    }
-
-    fn in_order(mut self) -> Result<ReconciledItems, serde_json::Error> {
-        self.close_source();
-        let mut has_lost_call = false;
-        for BareCall { place, json, is_started } in std::mem::take(&mut self.bare) {
-            let is_new = self.add(&place, json)?;
-            has_lost_call = has_lost_call || is_new && is_started;
-            self.close_source();
-        }
-        Ok(ReconciledItems { items: self.items.into_values().collect(), has_lost_call })
-    }
 }

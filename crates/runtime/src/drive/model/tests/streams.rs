@@ -37,9 +37,12 @@ fn events_are_read_as_the_standard_says() {
         ("event: x\n\ndatabase: y\n\n", vec![]),
         ("error: {\"code\": 400}\n\nerror: x\n\n", vec!["{\"code\": 400}"]),
         ("data\n\n", vec![""]),
-        // A missing empty line at the end is forgiven, a line that is cut is not.
+        // A missing empty line at the end is forgiven, and a missing end of a line that is a whole object.
         ("data: a\n", vec!["a"]),
         ("data: a\n\ndata: {\"b", vec!["a"]),
+        ("data: a\n\ndata: 12", vec!["a"]),
+        ("data: a\n\ndata: {\"b\": 1} ", vec!["a", "{\"b\": 1} "]),
+        ("data: a\ndata: {\"b\": 1}", vec!["a"]),
     ] {
         assert_eq!(decode([stream.as_bytes()]), events, "{stream:?}");
     }
@@ -269,6 +272,8 @@ async fn a_reply_that_has_ended_counts_with_or_without_what_may_follow() {
         (vec![(0, text), (0, end), (1, usage)], "text end usage", false, 2),
         (vec![(0, text), (0, end), (3, usage)], "text end", false, 2),
         (vec![(0, end), (1, beat), (0, beat), (3, usage)], "end", false, 2),
+        (vec![(0, end), (1, end), (3, usage)], "end end", false, 2),
+        (vec![(0, maybe), (5, end), (3, usage)], "maybe end", false, 7),
         (vec![(0, end), (1, Err(()))], "end", false, 1),
         (vec![(0, end), (1, Ok(Some("data: bad\n\n")))], "end", false, 1),
         (vec![(0, Ok(Some("data: end\n\ndata: bad\n\n")))], "end", false, 0),
@@ -279,6 +284,7 @@ async fn a_reply_that_has_ended_counts_with_or_without_what_may_follow() {
         // A reason that came with a piece is waited behind, and the reply is kept whatever ends the wait.
         (vec![(0, maybe), (9, more), (9, maybe), (9, Ok(None))], "maybe more maybe", true, 27),
         (vec![(0, maybe), (9, Err(()))], "maybe", false, 9),
+        (vec![(0, maybe), (5, beat), (6, more)], "maybe", false, 10),
         (vec![(0, text), (1, Ok(None))], "text", true, 1),
     ] {
         assert_eq!(timed(pieces).await, (words.to_owned(), Ok(is_over), seconds), "{words}");
@@ -296,7 +302,8 @@ async fn a_reply_that_has_ended_counts_with_or_without_what_may_follow() {
 
 #[test]
 fn only_a_reason_alone_behind_what_was_written_ends_a_reply() {
-    let progress = |has_stopped, written| ReplyProgress { has_stopped, written };
+    let counted = |has_stopped, written, counted| ReplyProgress { has_stopped, written, counted };
+    let progress = |has_stopped, written| counted(has_stopped, written, None);
     for (before, now, expected) in [
         (progress(false, 3), progress(true, 3), StreamState::Ended),
         (progress(false, 3), progress(true, 5), StreamState::MayHaveEnded),
@@ -304,6 +311,13 @@ fn only_a_reason_alone_behind_what_was_written_ends_a_reply() {
         (progress(true, 3), progress(true, 5), StreamState::Grown),
         (progress(true, 3), progress(true, 3), StreamState::Open),
         (progress(false, 3), progress(false, 5), StreamState::Open),
+        // With its tokens it is whole.
+        (progress(false, 0), counted(true, 5, Some(2)), StreamState::Ended),
+        (progress(true, 5), counted(true, 5, Some(2)), StreamState::Ended),
+        (counted(true, 5, Some(2)), counted(true, 5, Some(2)), StreamState::Open),
+        (counted(true, 3, Some(1)), counted(true, 5, Some(2)), StreamState::Grown),
+        (counted(false, 3, Some(1)), counted(true, 5, Some(1)), StreamState::MayHaveEnded),
+        (progress(false, 0), counted(true, 0, Some(2)), StreamState::MayHaveEnded),
     ] {
         assert_eq!(now.since(before), expected, "{before:?} {now:?}");
     }
