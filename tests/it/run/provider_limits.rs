@@ -122,6 +122,9 @@ fn too_long() -> Vec<(&'static str, u16, Value)> {
             json!({ "error": { "message": "Provider returned error", "code": 400, "metadata": {
                 "raw": "{\"error\":{\"message\":\"Input length 203743 exceeds the maximum length 202752\"}}" } } }),
         ),
+        ("openai", 400, message("max_tokens must be at least 1, got -7584. (parameter=max_tokens, value=-7584)")),
+        ("openai", 400, message("exceeded the model's maximum number of input tokens")),
+        ("openai", 400, message("Total length of prompt and completion is over the model's context")),
         ("openai-responses", 400, message("Your input exceeds the context window of this model.")),
         ("anthropic", 400, message("prompt is too long: 208310 tokens > 200000 maximum")),
         (
@@ -231,6 +234,19 @@ fn spent() -> Vec<(&'static str, u16, Value)> {
         ),
         ("anthropic", 400, error("invalid_request_error", "You have reached your specified API usage limits.")),
         ("gemini", 429, a_day),
+        ("openai", 429, json!({ "message": "Monthly quota exceeded" })),
+        ("openai", 429, json!("You are using a Trial key, which is limited to 1000 API calls / month.")),
+        (
+            "openai",
+            429,
+            json!({ "message": "you have used up your daily free allocation of 10,000 neurons", "code": 4006 }),
+        ),
+        (
+            "gemini",
+            429,
+            json!({ "code": 429, "message": "Quota exceeded for quota metric 'Generate requests per day'",
+                "status": "RESOURCE_EXHAUSTED" }),
+        ),
     ]
 }
 
@@ -308,6 +324,48 @@ fn a_step_of_a_workflow_does_not_wait_for_a_spent_quota_either() {
         assert_eq!(result["error"]["retryable"], json!(true), "{error}: {result:#}");
         let done = place.call(&["retry", "r", "--output", "json"]);
         assert_eq!((done.code, &done.json()["result"]["answer"]["ask"]), (0, &json!("second")), "{error}: {done:#?}");
+    }
+}
+
+#[test]
+fn a_refusal_for_content_that_comes_as_an_error_goes_to_the_fallback_at_once() {
+    let cyber =
+        json!({ "code": "cyber_policy_violation", "message": "This was flagged for possible cybersecurity risk." });
+    let blocked = json!({ "type": "invalid_request_error", "message": "Output blocked by content filtering policy" });
+    let wrong = json!({ "type": "invalid_request_error", "message": "messages.1: a tool_use block has no result" });
+    let failed = json!({ "status": "failed", "error": cyber, "output": [] });
+    let of_status = |error: Value| Answer::json(&json!({ "error": error })).status(400);
+    let for_content = "refused the request for its content";
+    for (provider, refusal, words) in [
+        ("openai-responses", broken("openai-responses", &cyber), for_content),
+        ("openai-responses", Answer::json(&failed), for_content),
+        ("anthropic", broken("anthropic", &blocked), for_content),
+        ("anthropic", of_status(blocked), for_content),
+        (
+            "openai",
+            of_status(json!({ "code": "SensitiveContentDetected", "message": "Try other words." })),
+            for_content,
+        ),
+        ("openai", of_status(json!({ "code": "1301", "message": "No." })), for_content),
+        ("openai", of_status(json!({ "message": "Guardrail intervened" })), for_content),
+        // The same request would be refused again, whatever it is for.
+        ("anthropic", broken("anthropic", &wrong), "has no result"),
+    ] {
+        let refused = Server::with(move |_, _| refusal.clone());
+        let place = place(&refused, provider, json!({}));
+        let (ran, result) = run(&place, true);
+        let error = &result["error"];
+        assert_eq!((ran.code, refused.requests().len()), (1, 1), "{provider}: {ran:#?}");
+        assert_eq!((&error["code"], &error["retryable"]), (&json!("model_refused"), &json!(false)), "{result:#}");
+        assert!(error["message"].as_str().unwrap().contains(words), "{result:#}");
+        let second = Server::with(|_, _| says("openai", &complete(json!("done")).to_string(), true));
+        let mut project = project(&refused, provider);
+        project["models"]["other"] = json!({ "provider": "openai", "base_url": second.url() });
+        let place = self::place(&refused, provider, json!({ "fallback_models": ["other"] }));
+        place.json("loopctl.json", &project);
+        let (ran, result) = run(&place, true);
+        assert_eq!((ran.code, &result["result"]["answer"]), (0, &json!("done")), "{provider}: {ran:#?}");
+        assert_eq!((refused.requests().len(), second.requests().len()), (2, 1), "{provider}");
     }
 }
 

@@ -10,6 +10,7 @@ pub mod echo;
 pub mod held_address;
 pub mod host;
 pub mod json_text;
+mod long_request;
 pub mod mail;
 pub mod media;
 pub mod model_header;

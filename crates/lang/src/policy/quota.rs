@@ -33,7 +33,7 @@ const CODES: [&str; 26] = [
 ];
 
 /// Words of messages, in lower case.
-const WORDS: [&str; 67] = [
+const WORDS: [&str; 69] = [
     // OpenAI, and those who speak its protocol.
     "insufficient_quota",
     "insufficient quota",
@@ -100,6 +100,9 @@ const WORDS: [&str; 67] = [
     "is suspended due to",
     "account is suspended",
     "inference prohibited",
+    // Cohere: a key for trial has calls for each minute, too.
+    "calls / month",
+    "calls per month",
     "payment required",
     // Gemini and Vertex.
     "credits are depleted",
@@ -116,6 +119,13 @@ const WORDS: [&str; 67] = [
 /// OpenAI's words for a spent quota. Gemini and DashScope have them for a rate limit too.
 const SPENT: &str = "exceeded your current quota";
 
+/// What an account has for a long time, and the words by which servers say that nothing of it is left.
+const PERIODS: [&str; 3] = ["daily ", "weekly ", "monthly "];
+const SHARES: [&str; 4] = ["quota", "free quota", "free allocation", "allocation"];
+const NOTHING_LEFT: [&str; 6] = ["exceed", "used up", "reached", "exhaust", "run out", "ran out"];
+/// The periods of a quota that is named with its metric.
+const METRICS: [&str; 4] = ["per day", "per week", "per month", "perday"];
+
 /// Words of a limit of requests or tokens in some time, which is over soon.
 const SOON: [&str; 5] = ["per minute", "per second", "per-min", "#token-limit", "#rate-limit"];
 
@@ -129,6 +139,15 @@ pub fn is_spent(codes: &str, message: &str) -> bool {
     codes.split_whitespace().any(|code| CODES.contains(&code))
         || WORDS.iter().any(|words| message.contains(words))
         || message.contains(SPENT) && !is_googles
+        || is_long_quota(&message)
+}
+
+/// Whether a message, in lower case, says that a quota of a day, a week or a month is used up.
+fn is_long_quota(message: &str) -> bool {
+    let is_share = |behind: &str| SHARES.iter().any(|share| behind.starts_with(share));
+    let has_share = PERIODS.iter().any(|period| message.split(period).skip(1).any(is_share));
+    has_share && NOTHING_LEFT.iter().any(|words| message.contains(words))
+        || message.contains("quota exceeded") && METRICS.iter().any(|metric| message.contains(metric))
 }
 
 /// Words and codes of a server that has no place for a request now, in lower case, whatever its status is: gateways answer
@@ -221,6 +240,11 @@ mod tests {
             ("SetLimitExceeded", "Your account has reached the set inference limit for the [m] model."),
             ("quota_exceeded", "You have exceeded your premium request allowance."),
             ("too_many_tokens_error quota", "Tokens per day limit exceeded - too many tokens processed."),
+            ("", "Monthly quota exceeded"),
+            ("", "You have exceeded your daily quota."),
+            ("", "You are using a Trial key, which is limited to 1000 API calls / month."),
+            ("4006", "you have used up your daily free allocation of 10,000 neurons"),
+            ("RESOURCE_EXHAUSTED", "Quota exceeded for quota metric 'Generate requests per day'"),
         ] {
             assert!(is_spent(codes, message), "{codes} {message}");
         }
@@ -267,6 +291,9 @@ mod tests {
                 "too_many_tokens_error token_quota_exceeded",
                 "Tokens per minute limit exceeded - too many tokens processed.",
             ),
+            ("", "You are using a Trial key, which is limited to 10 API calls / minute."),
+            ("RESOURCE_EXHAUSTED", "Quota exceeded for quota metric 'Generate requests per minute'"),
+            ("", "The daily quota is checked every hour. Please slow down."),
             ("rate_limit_error", "Server is temporarily limiting requests (not your usage limit)"),
             (
                 "rate_limit_reached_error",

@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use super::long_request;
+
 /// The most tokens of a reply, when the window is not known; a known window never makes it more.
 const MAX_REPLY_TOKENS: u32 = 4_096;
 /// The least that a known window makes of it.
@@ -37,7 +39,7 @@ const CODES: [&str; 7] = [
 /// What servers say of a request that is longer than the model's window, as of November 2026: in lower case, without
 /// quotation marks. `{window}` and `{prompt}` are numbers of tokens, and `*` is anything that is not long. The ones with
 /// numbers come first.
-const SENTENCES: [&str; 92] = [
+const SENTENCES: [&str; 101] = [
     // Anthropic, Bedrock, Vertex; Fireworks; Ollama; GLM.
     "prompt is too long: {prompt} tokens > {window}",
     "prompt is too long: {prompt}, model maximum context length: {window}",
@@ -105,6 +107,13 @@ const SENTENCES: [&str; 92] = [
     // Mistral, Groq, Cerebras.
     "prompt contains {prompt} tokens *too large for model with {window}",
     "too large for model with {window} maximum context",
+    // vLLM, TensorRT-LLM and MLC.
+    "max_tokens must be at least 1, got -",
+    "prompt length {prompt} exceeds maximum *length {window}",
+    "input prompt ({prompt} tokens) is too long and exceeds limit of {window}",
+    "prompt has {prompt} tokens in total, larger than the model input length limit {window}",
+    "prompt token count {prompt} cannot exceed {window}",
+    "prompt has {prompt} tokens, but the maximum is {window}",
     "reduce the length of the messages *current length is {prompt} while limit is {window}",
     "reduce the length of the messages",
     // DashScope.
@@ -135,6 +144,7 @@ const SENTENCES: [&str; 92] = [
     "prompt has {prompt} tokens, but the configured context size is {window}",
     "input and maximum output tokens {prompt} exceeded this model context window limit {window}",
     "context size has been exceeded",
+    "context size exceeded",
     "exceed n_ctx",
     // Gateways, and others.
     "{prompt} tokens exceed the maximum of {window}",
@@ -142,6 +152,8 @@ const SENTENCES: [&str; 92] = [
     "context window is full",
     "token length exceed",
     "max_prompt_tokens exceeded",
+    "conversation too long",
+    "conversation is too long",
 ];
 
 /// What is beside such a sentence, or beside a code of one.
@@ -239,7 +251,7 @@ pub fn is_code_of_length(code: &str) -> bool {
 pub fn is_too_long(message: &str) -> bool {
     let message = plain(message);
     !OTHER_MATTERS.iter().any(|words| message.contains(words))
-        && SENTENCES.iter().any(|sentence| matched(sentence, &message).is_some())
+        && (SENTENCES.iter().any(|sentence| matched(sentence, &message).is_some()) || long_request::is_said(&message))
 }
 
 /// A text in lower case, without quotation marks.
@@ -546,6 +558,18 @@ mod tests {
             Some(131_072),
             None,
         ),
+        // vLLM, TensorRT-LLM, MLC.
+        ("max_tokens must be at least 1, got -7584. (parameter=max_tokens, value=-7584)", None, None),
+        ("Prompt length (9001) exceeds maximum input length (8192).", Some(8_192), Some(9_001)),
+        ("Prompt length (9001) exceeds maximum sequence length (8192).", Some(8_192), Some(9_001)),
+        ("Input prompt (5000 tokens) is too long and exceeds limit of 4096", Some(4_096), Some(5_000)),
+        (
+            "Request prompt has 9000 tokens in total, larger than the model input length limit 8192.",
+            Some(8_192),
+            Some(9_000),
+        ),
+        ("BAD_REQUEST: prompt token count (9000) cannot exceed 8192", Some(8_192), Some(9_000)),
+        ("Prompt has 5000 tokens, but the maximum is 4096", Some(4_096), Some(5_000)),
         ("输入长度超过模型最大上下文长度", None, None),
         ("Your input exceeds the model's context window", None, None),
         ("This model's maximum context length is 1m tokens", Some(1_000_000), None),

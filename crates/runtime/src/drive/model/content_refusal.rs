@@ -10,8 +10,9 @@ const MAX_REFUSAL_BYTES: usize = 1_000;
 const MOST_CATEGORIES: usize = 20;
 
 /// Codes and words, in lower case, by which servers refuse a request for its content: OpenAI, Azure, OpenRouter, LiteLLM,
-/// Alibaba, DeepSeek, xAI and Kimi (their documentation and refusals, read in November 2026).
-const REFUSES_CONTENT: [&str; 13] = [
+/// Alibaba, DeepSeek, xAI, Kimi, Anthropic, Bedrock, Volcengine and GLM (their documentation and refusals, read in
+/// November 2026).
+const REFUSES_CONTENT: [&str; 20] = [
     "content_filter",
     "contentfilter",
     "content_policy_violation",
@@ -25,7 +26,16 @@ const REFUSES_CONTENT: [&str; 13] = [
     "content exists risk",
     "considered high risk",
     "your input was flagged",
+    "cyber_policy",
+    "cybersecurity risk",
+    "content filtering policy",
+    "guardrail intervened",
+    "guardrail_intervened",
+    "sensitivecontent",
+    "不安全或敏感内容",
 ];
+/// The same of codes that are numbers: GLM's.
+const CODES: [&str; 1] = ["1301"];
 
 /// What a provider says of a refusal, as it comes: categories first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,9 +75,9 @@ impl RefusalWords {
         ratings.take(MOST_CATEGORIES).for_each(|rating| self.add_value(rating.get("category")));
     }
 
-    /// What the `error` of a server says, when it refuses a request for its content. `said`: its codes and its message.
-    pub(super) fn of_error(error: &Value, said: &str) -> Option<Self> {
-        let said = said.to_lowercase();
+    /// What the `error` of a server says, when it refuses a request for its content. `codes`: its codes, with blanks between.
+    pub(super) fn of_error(error: &Value, codes: &str, message: &str) -> Option<Self> {
+        let said = format!("{codes} {message}").to_lowercase();
         let mut words = Self::default();
         let inner = ["innererror", "inner_error"].into_iter().find_map(|name| error.get(name));
         for place in [Some(error), inner].into_iter().flatten() {
@@ -82,7 +92,9 @@ impl RefusalWords {
         for reason in reasons.into_iter().flatten().take(MOST_CATEGORIES) {
             words.add_value(Some(reason));
         }
-        let refuses = !words.0.is_empty() || REFUSES_CONTENT.iter().any(|known| said.contains(known));
+        let refuses = !words.0.is_empty()
+            || REFUSES_CONTENT.iter().any(|known| said.contains(known))
+            || codes.split_whitespace().any(|code| CODES.contains(&code));
         refuses.then_some(words)
     }
 
@@ -114,11 +126,21 @@ mod tests {
 
     #[test]
     fn an_error_refuses_content_by_its_words_or_its_filters() {
-        let said = |error: Value, said: &str| RefusalWords::of_error(&error, said).map(|words| words.0);
+        let said = |error: Value, said: &str| RefusalWords::of_error(&error, "400", said).map(|words| words.0);
         let azure = json!({ "innererror": { "content_filter_result": { "jailbreak": { "detected": true, "filtered": true } } } });
         assert_eq!(said(azure, "content_filter").as_deref(), Some("jailbreak"));
         assert_eq!(said(json!({ "metadata": { "reasons": ["violence"] } }), "").as_deref(), Some("violence"));
         assert_eq!(said(json!({}), "Content Exists Risk").as_deref(), Some(""));
-        assert_eq!(said(json!({ "metadata": { "reasons": 3 } }), "max_tokens is too large"), None);
+        assert_eq!(said(json!({ "metadata": { "reasons": 3 } }), "max_tokens is too large: 1301"), None);
+        for (codes, message) in [
+            ("cyber_policy_violation", "This content was flagged for possible cybersecurity risk."),
+            ("invalid_request_error", "Output blocked by content filtering policy"),
+            ("SensitiveContentDetected", "The request failed."),
+            ("1301", "系统检测到输入或生成内容可能包含不安全或敏感内容"),
+            ("1301", ""),
+            ("", "Guardrail intervened"),
+        ] {
+            assert!(RefusalWords::of_error(&json!({}), codes, message).is_some(), "{codes} {message}");
+        }
     }
 }

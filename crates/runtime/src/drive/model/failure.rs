@@ -292,6 +292,10 @@ impl Peer {
             AttemptFailure::spent(message)
         } else if reported.refuses_key() {
             AttemptFailure::key(message)
+        } else if reported.refuses_request() {
+            let refused = reported.refused_field();
+            let failure = AttemptFailure::lasting(ModelFaultCode::ModelRefused, message);
+            AttemptFailure { status: Some(400), refused, ..failure }
         } else {
             AttemptFailure { after: reported.after, ..AttemptFailure::protocol(message) }
         };
@@ -451,7 +455,7 @@ impl ServerError {
             None => said,
         };
         let words = said.as_str();
-        let content = RefusalWords::of_error(error, &format!("{codes} {words}"));
+        let content = RefusalWords::of_error(error, &codes, words);
         let behind = error.pointer("/metadata/raw").and_then(Value::as_str).map(echo::without_quotes);
         let length = refused_length(error, words);
         let length_behind = RefusedLength::read(behind.as_deref().unwrap_or_default());
@@ -484,6 +488,11 @@ impl ServerError {
     /// Whether the server has no place for the request now.
     fn is_busy(&self) -> bool {
         quota::is_busy(&self.codes, &self.said)
+    }
+
+    /// Whether the server says that the request is not as it takes it: the same one would be refused again.
+    fn refuses_request(&self) -> bool {
+        self.codes.split_whitespace().any(|code| code == "invalid_request_error") && !self.is_busy()
     }
 
     /// Whether the reason is the key.
