@@ -449,8 +449,16 @@ fn ids_of_calls_are_as_each_server_takes_them() {
         let bad = ids.iter().find(|id| !fits(id))?;
         Some(format!("Tool call id was {bad} but must be a-z, A-Z, 0-9, with a length of 9."))
     };
+    // The words of the templates that other servers run.
+    let template: Rule = |request| {
+        let fits = |id: &String| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let bad = ids(request).iter().any(|id| !fits(id));
+        bad.then(|| "Tool call IDs should be alphanumeric strings with length 9!".to_owned())
+    };
     // The server's own ids (`call_0`) are no nine signs: learned from the refusal, and known by the name of a model.
-    for (model, requests) in [("fake-1", 4), ("mistral-large-latest", 3)] {
+    for (model, nine, requests) in
+        [("fake-1", nine, 4), ("fake-1", template, 4), ("mistral-large-latest", nine, 3), ("Ministral-8B", template, 3)]
+    {
         let turns = [Turn::Call(json!({ "x": 1 })), Turn::Call(json!({ "x": 2 }))];
         let provided = Provided::new("openai", &json!({ "model": model }), &turns, nine)
             .looped(&json!({}), std::slice::from_ref(&action));
@@ -461,6 +469,32 @@ fn ids_of_calls_are_as_each_server_takes_them() {
         assert_eq!((&ids[0], &ids[2]), (&ids[1], &ids[3]), "a call and its result have one id");
         assert_ne!(ids[0], ids[2]);
     }
+}
+
+#[test]
+fn a_template_that_wants_turns_is_given_one_between_a_result_and_a_message() {
+    let rule: Rule = |request| {
+        let counts = |message: &&Value| match message["role"].as_str() {
+            Some("user") => true,
+            Some("assistant") => message["tool_calls"].as_array().is_none_or(Vec::is_empty),
+            _ => false,
+        };
+        let list = request["messages"].as_array()?.iter().filter(counts);
+        let bad = list.enumerate().any(|(at, message)| message["role"] != ["user", "assistant"][at % 2]);
+        bad.then(|| {
+            "After the optional system message, conversation roles must alternate user and assistant roles except for tool \
+             calls and results."
+                .to_owned()
+        })
+    };
+    let turns = [Turn::Call(json!({ "x": 1 })), Turn::Call(json!({ "x": 2 })), Turn::Text("Yes.")];
+    let action = json!({ "parameters": { "type": "object", "properties": { "x": { "type": "integer" } } } });
+    let provided = Provided::new("openai", &json!({}), &turns, rule).looped(
+        &json!({ "dialect": "tool_calls", "max_iterations": 2, "on_limit": "answer" }),
+        std::slice::from_ref(&action),
+    );
+    let result = provided.completes();
+    assert_eq!((&result["result"]["answer"], provided.asked().len()), (&json!("Yes."), 4), "{result:#}");
 }
 
 /// The ids of calls and of their results, in their order.

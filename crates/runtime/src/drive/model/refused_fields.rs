@@ -150,10 +150,14 @@ impl RequestField {
     pub(super) fn refused(param: Option<&str>, message: &str) -> Option<Self> {
         let message = message.to_lowercase();
         // Mistral's words, which name no field.
-        if message.contains("tool call id") && (message.contains("a-z") || message.contains("length of 9")) {
+        let is_of_ids = ["a-z", "alphanumeric", "length of 9", "length 9"].iter().any(|words| message.contains(words));
+        if message.contains("tool call id") && is_of_ids {
             return Some(Self::CallIds);
         }
-        if message.contains("role 'user' after role 'tool'") {
+        // The second words are those of the templates of its models, which other servers run.
+        if message.contains("role 'user' after role 'tool'")
+            || message.contains("roles must alternate user and assistant roles except for tool calls and results")
+        {
             return Some(Self::UserBehindTool);
         }
         if is_stale(&message) {
@@ -286,7 +290,7 @@ const OUT_OF_RANGE: [&str; 6] = [
 ];
 
 /// Models of Mistral, whose templates take ids of nine letters and digits only.
-const NINE_SIGNS: [&str; 6] = ["mistral", "mixtral", "magistral", "devstral", "codestral", "pixtral"];
+const NINE_SIGNS: [&str; 7] = ["mistral", "ministral", "mixtral", "magistral", "devstral", "codestral", "pixtral"];
 
 /// Words by which servers say that a field has no place in a request to this model.
 const REFUSALS: [&str; 14] = [
