@@ -217,3 +217,23 @@ fn a_native_call_alone_is_an_empty_answer_because_no_tool_is_offered() {
         assert_eq!((ran.code, &ran.json()["result"]["answer"], asked), (0, &json!("WHOLE"), 1), "{provider}: {ran:#?}");
     }
 }
+
+#[test]
+fn a_call_that_is_written_as_text_is_no_answer_because_no_tool_is_offered() {
+    const CALL: &str = r#"<tool_call>{"name":"lookup","arguments":{"x":1}}</tool_call>"#;
+    for call in [CALL, "<function=lookup><parameter=x>1</parameter></function>", "[TOOL_CALLS]lookup{\"x\": 1}"] {
+        let (ran, asked) = answered("openai", move |number| Answer::openai(if number == 0 { call } else { "WHOLE" }));
+        assert_eq!((ran.code, &ran.json()["result"]["answer"], asked), (0, &json!("WHOLE"), 2), "{call}: {ran:#?}");
+        let (ran, asked) = answered("openai", move |_| Answer::openai(call));
+        let message = ran.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(ran.code == 1 && message.contains("a tool call written as text"), "{call}: {ran:#?}");
+        assert_eq!(asked, 2, "{call}");
+    }
+    // What shows a call, or is data, is an answer.
+    let shown = format!("Write it so:\n```\n{CALL}\n```");
+    for text in [shown.as_str(), r#"{"name":"lookup","arguments":{"x":1}}"#, "<b>WHOLE</b>", "[1] WHOLE"] {
+        let said = text.to_owned();
+        let (ran, asked) = answered("openai", move |_| Answer::openai(&said));
+        assert_eq!((ran.code, &ran.json()["result"]["answer"], asked), (0, &json!(text), 1), "{ran:#?}");
+    }
+}

@@ -137,6 +137,11 @@ pub fn written_words<'r>(program: &LoopProgram, reply: &'r Reply) -> WrittenWord
     WrittenWords { text, is_open, has_call: !reply.calls.is_empty() || is_written() }
 }
 
+/// Whether a reply to a question without tools is nothing but a call, written as text.
+pub fn is_call_alone(reply: &Reply) -> bool {
+    written_call::is_call_alone(thinking::split(&reply.text).rest)
+}
+
 /// What a reply means. One that `max_tokens` cut off is never completed by guessing.
 pub fn read(dialect: Dialect, reply: &Reply) -> Reading {
     read_counted(dialect, reply, None).0

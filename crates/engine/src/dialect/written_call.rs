@@ -98,6 +98,12 @@ pub fn find(text: &str, tools: &CallableTools<'_>) -> Option<String> {
     marked(&plain, tools).or_else(|| in_objects(&plain, tools)).or_else(|| in_lines(&plain, tools))
 }
 
+/// Whether a text is a call where no tool was offered: it begins with the mark of one. Code that shows one is a text.
+pub fn is_call_alone(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with(['<', '[']) && find(text, &CallableTools(Vec::new())).is_some_and(|mark| text.starts_with(&mark))
+}
+
 /// Whether a list has no object: `[look(id)]` may be read as one.
 fn is_bare_list(value: &Value) -> bool {
     value.as_array().is_some_and(|items| !items.iter().any(|item| item.is_object() || item.is_array()))

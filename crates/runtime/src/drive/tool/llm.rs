@@ -13,6 +13,7 @@ use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
 use loopctl_engine::budget;
 use loopctl_engine::conversation::{Conversation, Role, estimated_tokens};
+use loopctl_engine::dialect;
 use loopctl_engine::event::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault};
 use loopctl_engine::written_answer::written_answer;
 use loopctl_lang::language::Action;
@@ -199,15 +200,15 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         answer = model::ask(&models, &ask, wire, &retry, &retried).await;
     }
     if let Ok(reply) = &mut answer
-        && says_nothing(reply)
+        && let Some(why) = no_answer(tool, reply)
     {
         failed.append(&mut reply.attempts);
         let empty = uncounted(reply, conversation.bytes);
         used(&empty);
         failed.push(empty);
         if !enough(&failed) {
-            again(EMPTY, 0);
-            after_empty = asking_for_an_answer(conversation);
+            again(why, 0);
+            after_empty = asking_for_an_answer(conversation, reply);
             ask.conversation = &after_empty;
             ask.empty_is_answered = true;
             answer = model::ask(&models, &ask, wire, &retry, &retried).await;
@@ -224,6 +225,21 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
 }
 
 const EMPTY: &str = "the model's answer was empty";
+const WRITTEN_CALL: &str = "the model's answer was a tool call written as text, and no tool was offered";
+
+/// Why a reply is no answer at all. One that must match a schema is held against it.
+fn no_answer(tool: LlmTool<'_>, reply: &Reply) -> Option<&'static str> {
+    match reply {
+        reply if says_nothing(reply) => Some(EMPTY),
+        reply if tool.answer.is_none() && is_written_call(reply) => Some(WRITTEN_CALL),
+        _ => None,
+    }
+}
+
+/// Whether a reply is a call that the model writes as text.
+fn is_written_call(reply: &Reply) -> bool {
+    reply.finish == Finish::Stop && reply.refusal.is_none() && dialect::is_call_alone(reply)
+}
 
 /// Whether a reply has no text, and nothing says why: one that calls a tool has none, because none is offered.
 fn says_nothing(reply: &Reply) -> bool {
@@ -274,8 +290,7 @@ impl Correction<'_> {
             }
             replies += 1;
             (self.again)(&format!("the model's answer does not match `answer_schema`: {why}"), 0);
-            let repeated: String = reply.text.chars().take(MAX_REPEATED_CHARACTERS).collect();
-            talk.push(Role::Assistant, repeated);
+            talk.push(Role::Assistant, repeated(reply));
             talk.push(
                 Role::User,
                 format!("Your reply was not taken: {why}\nReply again, with one JSON value and nothing else."),
@@ -315,6 +330,12 @@ fn outcome(answer: Result<Reply, ModelFault>, mut failed: Vec<FailedAttempt>, as
             let class = format!("{EMPTY}{}", called.unwrap_or_default());
             let result = Err(fault(class, "").into());
             RawOutcome { result, spent: spent(&failed, None, price) }
+        }
+        Ok(reply) if asked.form.is_none() && is_written_call(&reply) => {
+            let last = ReplyUsage { counted: reply.usage, asked: asked.bytes, text: written(&reply) };
+            failed.extend(reply.attempts);
+            let spent = spent(&failed, Some(last), price);
+            RawOutcome { result: Err(fault(WRITTEN_CALL, reply.text).into()), spent }
         }
         Ok(reply) => {
             let usage = ReplyUsage { counted: reply.usage, asked: asked.bytes, text: written(&reply) };
@@ -373,12 +394,26 @@ fn written(reply: &Reply) -> usize {
     reply.text.len().saturating_add(thought)
 }
 
-/// The question, behind it a reply that was empty, and a request for another one.
-fn asking_for_an_answer(question: &Conversation) -> Conversation {
+/// The question, behind it a reply that is no answer, and a request for another one.
+fn asking_for_an_answer(question: &Conversation, reply: &Reply) -> Conversation {
     let mut asked = question.clone();
-    asked.push(Role::Assistant, "(nothing)");
-    asked.push(Role::User, "Your reply was empty: it has no text. Reply now.");
+    if says_nothing(reply) {
+        asked.push(Role::Assistant, "(nothing)");
+        asked.push(Role::User, "Your reply was empty: it has no text. Reply now.");
+    } else {
+        asked.push(Role::Assistant, repeated(reply));
+        asked.push(
+            Role::User,
+            "Your reply is a tool call written as text. There are no tools here, and nothing was called. Reply with what \
+             was asked for.",
+        );
+    }
     asked
+}
+
+/// What the model reads again of a reply that was not taken.
+fn repeated(reply: &Reply) -> String {
+    reply.text.chars().take(MAX_REPEATED_CHARACTERS).collect()
 }
 
 /// What a reply is that was refused. `words`: what the provider says of it.
