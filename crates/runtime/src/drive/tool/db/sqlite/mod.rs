@@ -68,6 +68,9 @@ const MOST_BYTES: i64 = 256 << 20;
 /// How long a database may take to be opened, and made, on a simulated clock, in real time: 10 s.
 const LONGEST_INIT: Duration = Duration::from_secs(10);
 
+/// How long a query may take on a simulated clock, in real time, whatever its own bound is: 30 s.
+const LONGEST_QUERY: Duration = Duration::from_secs(30);
+
 /// Work on a database.
 struct DatabaseWork {
     source: SqliteFile,
@@ -125,7 +128,7 @@ async fn simulated_result(
         let why = format!("database: can't be made: its `init` takes longer than {} s", LONGEST_INIT.as_secs());
         return Err(fault(&why, ""));
     }
-    if let Ok(Some(result)) = done.recv_timeout(deadline) {
+    if let Ok(Some(result)) = done.recv_timeout(deadline.min(LONGEST_QUERY)) {
         return result;
     }
     drop(stop);
