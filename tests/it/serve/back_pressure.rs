@@ -201,3 +201,67 @@ fn a_run_that_waits_for_room_in_a_limit_keeps_no_other_run_from_the_model() {
     }
     assert_eq!(model.requests().len(), 3);
 }
+
+/// Gives the project tokens that are made with these words; their headers.
+fn tokens<const N: usize>(place: &Place, made_with: [&[&str]; N]) -> [String; N] {
+    let mut entries = Vec::new();
+    let headers = made_with.map(|words| {
+        let made = place.call(&[&["token"], words].concat());
+        let (begin, end) = (made.stderr.find('{').unwrap(), made.stderr.rfind('}').unwrap());
+        entries.push(serde_json::from_str::<Value>(&made.stderr[begin..=end]).unwrap());
+        format!("Bearer {}", made.stdout.trim())
+    });
+    let text = std::fs::read(place.path().join("loopctl.json")).unwrap();
+    let mut project: Value = serde_json::from_slice(&text).unwrap();
+    project["serve"]["tokens"] = json!(entries);
+    place.json("loopctl.json", &project);
+    headers
+}
+
+/// Two organisations share a model that takes one request at a time, and one of them has a run with 200 items.
+#[test]
+fn organisations_and_runs_have_turns_at_a_model_however_many_items_one_of_them_has() {
+    let gate = Gate::default();
+    let model = holding(&gate);
+    let place = place(&model, json!({ "max_connections": 1 }));
+    place.json(
+        "actions/ask.json",
+        &json!({ "action_name": "ask", "kind": "llm", "description": "Asks.",
+        "template": "Item?", "model": "main", "timeout_ms": 600_000 }),
+    );
+    let each = json!({ "mode": "foreach", "items_path": "@input.items", "item_variable_name": "one",
+        "max_concurrency": 200, "actions_to_execute": [{ "id": "ask", "type": "ask", "properties": {} }] });
+    let step = json!({ "id": "each", "type": "loop", "properties": each });
+    place.json("many.json", &json!({ "name": "many", "definition": { "actions": [step] } }));
+    let [many, few, ops] = tokens(
+        &place,
+        [
+            &["many", "--scope", "run", "--org", "many"],
+            &["few", "--scope", "run", "--org", "few"],
+            &["ops", "--scope", "metrics"],
+        ],
+    );
+    let server = Serving::start(&place, &[]);
+    let start = |token: &str, body: Value| {
+        let body = body.to_string();
+        let started = server.send("POST", "/agents/execute?async=true", &[("authorization", token)], body.as_bytes());
+        assert!([200, 202].contains(&started.status), "{started:?}");
+    };
+    let waiting = |number: usize| {
+        let headers = [("authorization", ops.as_str())];
+        let text = || String::from_utf8(server.send("GET", "/metrics", &headers, b"").body).unwrap();
+        let line = format!("loopctl_model_requests_waiting{{model=\"main\"}} {number}\n");
+        until(|| text().contains(&line));
+    };
+    start(&many, json!({ "loop": "many", "input": { "items": (0..200).collect::<Vec<_>>() } }));
+    waiting(199);
+    start(&many, json!({ "loop": "test" }));
+    waiting(200);
+    start(&few, json!({ "loop": "test" }));
+    waiting(201);
+    gate.open();
+    model.wait_for(6);
+    let asked = model.requests();
+    let of_loops = asked.iter().take(6).filter(|request| String::from_utf8_lossy(&request.body).contains("Say it."));
+    assert_eq!(of_loops.count(), 2, "the runs with one request come before the 200 of the other run");
+}

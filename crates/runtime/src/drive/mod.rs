@@ -20,6 +20,7 @@ pub mod fault;
 pub mod fold;
 pub mod folded_events;
 pub mod future;
+pub mod gate;
 mod given_parts;
 pub(crate) mod handled_runs;
 pub mod http_client;

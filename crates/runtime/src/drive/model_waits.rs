@@ -10,8 +10,9 @@ use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 
 use super::clock;
+use super::gate::Asker;
 use super::run_meter::RunMeters;
-use crate::journal::{Journal, ModelWait};
+use crate::journal::{Journal, ModelWait, StoreError};
 
 /// A failure of a model that is asked again.
 #[derive(Debug)]
@@ -43,12 +44,21 @@ struct SharedWaits {
 struct Waits {
     /// By the runs, and by the calls of runs.
     all: BTreeMap<String, ModelWait>,
-    /// The leases of the runs that are driven here.
-    fences: HashMap<String, u64>,
+    /// The runs that are driven here.
+    driven: HashMap<String, DrivenRun>,
     /// The runs whose rows are to be written.
     changed: BTreeSet<String>,
     /// Whether a task writes rows.
     is_writing: bool,
+}
+
+struct DrivenRun {
+    /// Its lease.
+    fence: u64,
+    /// The run that called it.
+    caller: Option<String>,
+    /// For whom its requests wait, once one has waited.
+    asker: Option<Asker>,
 }
 
 /// A run that is driven here, until this is dropped.
@@ -78,9 +88,10 @@ impl ModelWaits {
         Self(Arc::new(SharedWaits { journal, meters, waits: Mutex::default() }))
     }
 
-    /// A run is driven here, with this lease.
-    pub fn driven(&self, run_id: &str, fence: u64) -> DrivenHere {
-        self.0.waits().fences.insert(run_id.to_owned(), fence);
+    /// A run is driven here, with this lease. `caller`: the run that called it.
+    pub fn driven(&self, run_id: &str, caller: Option<&str>, fence: u64) -> DrivenHere {
+        let driven = DrivenRun { fence, caller: caller.map(str::to_owned), asker: None };
+        self.0.waits().driven.insert(run_id.to_owned(), driven);
         DrivenHere { shared: Arc::clone(&self.0), run_id: run_id.to_owned(), fence }
     }
 
@@ -121,6 +132,27 @@ impl RunModelWait<'_> {
 }
 
 impl<'w> RunModelWait<'w> {
+    /// For whom the requests of the run wait: the store is asked once, by the first of them.
+    ///
+    /// # Errors
+    /// That of the store.
+    pub async fn asker(&self, journal: &Arc<dyn Journal>) -> Result<Asker, StoreError> {
+        let root = {
+            let waits = self.all.0.waits();
+            if let Some(asker) = waits.driven.get(&self.run_id).and_then(|driven| driven.asker.clone()) {
+                return Ok(asker);
+            }
+            waits.root(&self.run_id).to_owned()
+        };
+        // Runs that were called are of the organisation of their caller.
+        let org = journal.find(&root).await?.and_then(|run| run.org).map(Arc::from);
+        let asker = Asker { org, run: root.into() };
+        if let Some(driven) = self.all.0.waits().driven.get_mut(&self.run_id) {
+            driven.asker = Some(asker.clone());
+        }
+        Ok(asker)
+    }
+
     /// A request that is not sent yet waits for its turn, until the answer is dropped. A failure of the model is more important.
     pub fn in_line(&'w self, model: &str, kind: &str) -> ShownLine<'w> {
         let now_ms = clock::wall_ms();
@@ -174,13 +206,22 @@ impl Drop for DrivenHere {
     fn drop(&mut self) {
         let mut waits = self.shared.waits();
         // The next driver may be here already.
-        if waits.fences.get(&self.run_id) == Some(&self.fence) {
-            waits.fences.remove(&self.run_id);
+        if waits.driven.get(&self.run_id).is_some_and(|driven| driven.fence == self.fence) {
+            waits.driven.remove(&self.run_id);
         }
     }
 }
 
 impl Waits {
+    /// The run that nobody called, above a run, as far as it is driven here.
+    fn root<'w>(&'w self, run_id: &'w str) -> &'w str {
+        let mut root = run_id;
+        while let Some(caller) = self.driven.get(root).and_then(|driven| driven.caller.as_deref()) {
+            root = caller;
+        }
+        root
+    }
+
     fn find(&self, run_id: &str) -> Option<ModelWait> {
         let below = (format!("{run_id}."), format!("{run_id}/"));
         self.all.get(run_id).or_else(|| self.all.range(below.0..below.1).next().map(|(_, wait)| wait)).cloned()
@@ -189,7 +230,7 @@ impl Waits {
     /// The rows of the run that asks, and of those that called it, are to be written.
     fn note(&mut self, asked_by: &str) {
         let above = asked_by.match_indices('.').filter_map(|(at, _)| asked_by.get(..at));
-        let driven = above.chain([asked_by]).filter(|run_id| self.fences.contains_key(*run_id));
+        let driven = above.chain([asked_by]).filter(|run_id| self.driven.contains_key(*run_id));
         self.changed.extend(driven.map(str::to_owned).collect::<Vec<_>>());
     }
 }
@@ -219,7 +260,7 @@ impl SharedWaits {
                 return false;
             };
             // Nobody drives it here any more: its row is that of the next driver.
-            let Some(fence) = waits.fences.get(&run_id).copied() else { return true };
+            let Some(fence) = waits.driven.get(&run_id).map(|driven| driven.fence) else { return true };
             let wait = waits.find(&run_id);
             (run_id, fence, wait)
         };

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::clock;
 use super::fault::Fault;
+use super::gate::Asker;
 use super::model_waits::{FailedRequest, RunModelWait, ShownLine};
 use super::spending::{CallToReserve, HeldReservations, NoRoom, SpendingGuard};
 use super::stop::Stop;
@@ -220,6 +221,19 @@ impl<'a> PendingModelCall<'a> {
     pub(super) async fn only_waits(wait: Option<&Self>) {
         if let Some((deaths, run_id)) = wait.map(|wait| wait.asking) {
             deaths.only_waits(run_id).await;
+        }
+    }
+
+    /// For whom a request waits for its turn.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(super) async fn asker(wait: Option<&Self>) -> Result<Asker, NoRoom> {
+        let Some(wait) = wait else { return Ok(Asker { org: None, run: "".into() }) };
+        let journal = wait.journal();
+        match &wait.shown {
+            Some(shown) => shown.asker(journal).await.map_err(|fault| wait.store_failed(fault)),
+            None => Ok(Asker { org: None, run: wait.asking.1.into() }),
         }
     }
 

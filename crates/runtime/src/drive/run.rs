@@ -158,7 +158,8 @@ impl<'a> Driver<'a> {
         let listed_wait = (lease.events <= 1 || !program.is_flow()).then(|| ListedWait::of(&state));
         let budget = SubrunBudgetGuard::of(world, program, &state.header);
         let meter = world.meters.as_ref().map(|meters| meters.of(&state.header, program));
-        let driven_here = world.model_waits.driven(&lease.run_id, lease.fence);
+        let caller = state.header.caller.as_ref().map(|caller| caller.run_id.as_str());
+        let driven_here = world.model_waits.driven(&lease.run_id, caller, lease.fence);
         // On the heap: moving a future then moves a pointer, and the driver exists once.
         Box::new(Self {
             world,

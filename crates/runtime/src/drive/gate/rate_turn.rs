@@ -11,8 +11,9 @@ use crate::journal::{Journal, StoreError};
 use loopctl_lang::language::model_rate::ModelRate;
 
 const SECOND_US: i64 = 1_000_000;
-/// What was not used in the last second may be caught up: with this second in each minute, no minute has more than the rate.
-const MINUTE_US: i64 = 61 * SECOND_US;
+/// What was not used in the last second may be caught up, and a request is sent some time after its turn. With a second for each in a
+/// minute, no 60 seconds have more than the rate, wherever they begin.
+const MINUTE_US: i64 = 62 * SECOND_US;
 /// The longest time that one request takes of a rate.
 const LONGEST_SHARE_US: i64 = 3_600 * SECOND_US;
 /// What is further ahead is of a clock that was wrong: a server asks for five minutes at most.

@@ -1,6 +1,10 @@
 //! The gate before a model: no more requests at once than `max_connections`, and than the process has descriptors for; no more in a minute
-//! than its `rate` allows; and none while its server asked for a wait. Who comes first is let in first. A request that waits here is
-//! none yet: it costs no attempt, and no usage counts it.
+//! than its `rate` allows; and none while its server asked for a wait. Organisations are let in by turns, within one its runs, and
+//! within a run who comes first. A request that waits here is none yet: it costs no attempt, and no usage counts it.
+
+mod door;
+mod rate_turn;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,13 +14,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
-use super::rate_turn::{LastShare, RateTurn};
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::spending::NoRoom;
 use crate::drive::{clock, descriptors};
+use door::Door;
 use loopctl_engine::event::Tokens;
 use loopctl_lang::language::Project;
 use loopctl_lang::language::model_rate::ModelRate;
+use rate_turn::{LastShare, RateTurn};
+pub(in crate::drive) use turns::Asker;
 
 /// A wait that is shorter is not shown: the row of its run would be written twice for nothing.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
@@ -68,7 +74,7 @@ impl ModelGates {
     }
 
     /// The gate of a model.
-    pub(super) fn of(&self, root: &Path, name: &str) -> Arc<ModelGate> {
+    pub(in crate::drive) fn of(&self, root: &Path, name: &str) -> Arc<ModelGate> {
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(gates.entry((root.to_owned(), name.to_owned())).or_default())
     }
@@ -88,8 +94,7 @@ impl ModelGates {
 /// The gate of a model.
 #[derive(Default)]
 pub(in crate::drive) struct ModelGate {
-    /// Who waits holds it, one after the other in the order in which they came.
-    door: tokio::sync::Mutex<()>,
+    door: Door,
     state: watch::Sender<GateState>,
 }
 
@@ -105,7 +110,7 @@ struct GateState {
     held_until: Option<Instant>,
     /// The requests that are open.
     open: usize,
-    /// Since when those that wait do, in milliseconds since 1970, in the order in which they came.
+    /// Since when those that wait do, in milliseconds since 1970, by their numbers.
     waiting: BTreeMap<u64, i64>,
     /// The number of the next one that waits.
     next: u64,
@@ -114,6 +119,11 @@ struct GateState {
 impl GateState {
     fn has_room(&self) -> bool {
         self.max_connections.is_none_or(|most| self.open < most)
+    }
+
+    /// Whether a request that has its turn may be sent.
+    fn may_send(&self) -> bool {
+        self.has_room() && self.held_for().is_none()
     }
 
     /// How long its server wants no request from now on.
@@ -198,6 +208,21 @@ impl Drop for GatePass {
     }
 }
 
+/// The turn of a request in the rate of its model.
+enum TurnInRate {
+    NoRate,
+    Taken(Box<RateTurn>),
+}
+
+impl TurnInRate {
+    fn taken(self) -> Option<Box<RateTurn>> {
+        match self {
+            Self::NoRate => None,
+            Self::Taken(turn) => Some(turn),
+        }
+    }
+}
+
 /// A place in the line before a gate, until it is dropped.
 struct WaitingNumber<'g> {
     gate: &'g ModelGate,
@@ -253,6 +278,7 @@ impl ModelGate {
     async fn enter_in_turn(self: &Arc<Self>, request: GateRequest<'_>) -> Result<GatePass, NoRoom> {
         let _place = WaitingNumber::last(self);
         PendingModelCall::only_waits(request.wait).await;
+        let asker = PendingModelCall::asker(request.wait).await?;
         let shown = async {
             clock::sleep(SHOWN_AFTER).await;
             let reason = self.state.borrow().reason();
@@ -262,23 +288,32 @@ impl ModelGate {
         let turn = async {
             tokio::select! {
                 biased;
-                pass = self.turn(request) => pass,
+                pass = self.turn(request, asker) => pass,
                 pass = shown => pass,
             }
         };
         PendingModelCall::rest(request.wait, pin!(turn)).await
     }
 
-    /// The turn of the request that is the first in the line.
-    async fn turn(self: &Arc<Self>, request: GateRequest<'_>) -> Result<GatePass, NoRoom> {
-        let _first = self.door.lock().await;
+    /// The turn of the request that is the first in the line. The rate is the last thing that it waits for: a request that had its turn in
+    /// the rate and is sent later than that would come in the minute of those behind it.
+    async fn turn(self: &Arc<Self>, request: GateRequest<'_>, asker: Asker) -> Result<GatePass, NoRoom> {
+        let _first = self.door.first(asker).await;
         let mut state = self.state.subscribe();
-        let rate = self.rate_turn(request, &mut state).await?;
-        end_of_hold(&mut state).await;
-        // The sender is this gate's own: it is there.
-        drop(state.wait_for(GateState::has_room).await);
-        // The last thing that is waited for, because other models need it too. Nobody closes it.
-        let descriptor = if request.is_sent { own_requests().acquire().await.ok() } else { None };
+        let mut descriptor = None;
+        let rate = loop {
+            end_of_hold(&mut state).await;
+            // The sender is this gate's own: it is there.
+            drop(state.wait_for(GateState::has_room).await);
+            if request.is_sent && descriptor.is_none() {
+                // Nobody closes it.
+                descriptor = own_requests().acquire().await.ok();
+            }
+            if let Some(rate) = self.rate_turn(request, &mut state).await? {
+                break rate;
+            }
+        };
+        let rate = rate.taken();
         self.state.send_if_modified(|state| {
             state.open = state.open.saturating_add(1);
             state.last = rate.as_deref().map(RateTurn::last);
@@ -287,37 +322,41 @@ impl ModelGate {
         Ok(GatePass { gate: Arc::clone(self), _descriptor: descriptor, rate })
     }
 
-    /// Takes the turn of a request in the rate of its model, and waits for it.
+    /// Takes the turn of a request in the rate of its model, and waits for it. None: what it is to wait for has changed.
     async fn rate_turn(
         &self,
         request: GateRequest<'_>,
         state: &mut watch::Receiver<GateState>,
-    ) -> Result<Option<Box<RateTurn>>, NoRoom> {
-        loop {
-            let (rate, given_back) = {
-                let state = state.borrow_and_update();
-                (state.rate, state.given_back)
-            };
-            let Some((rate, wait)) = rate.zip(request.wait) else { return Ok(None) };
-            if let Some(last) = self.last_by_another(rate) {
-                last.judge_by(wait.journal(), rate);
+    ) -> Result<Option<TurnInRate>, NoRoom> {
+        let (rate, given_back) = {
+            let state = state.borrow_and_update();
+            if !state.may_send() {
+                return Ok(None);
             }
-            let turn = RateTurn::take(wait.journal(), request.account(), rate, request.tokens).await;
-            let turn = Box::new(turn.map_err(|fault| wait.store_failed(fault))?);
-            if turn.wait.is_zero() {
-                return Ok(Some(turn));
-            }
-            let _late = wait.has_no_time_for(turn.wait, request.model);
-            let other_wait = async {
-                // The sender is this gate's own.
-                drop(state.wait_for(|state| state.rate != Some(rate) || state.given_back != given_back).await);
-            };
-            tokio::select! {
-                biased;
-                () = clock::sleep(turn.wait) => return Ok(Some(turn)),
-                // The rate is another one, or there is more of it than there was: what it took is given back, and taken anew.
-                () = other_wait => drop(turn),
-            }
+            (state.rate, state.given_back)
+        };
+        let Some((rate, wait)) = rate.zip(request.wait) else { return Ok(Some(TurnInRate::NoRate)) };
+        if let Some(last) = self.last_by_another(rate) {
+            last.judge_by(wait.journal(), rate);
+        }
+        let turn = RateTurn::take(wait.journal(), request.account(), rate, request.tokens).await;
+        let turn = Box::new(turn.map_err(|fault| wait.store_failed(fault))?);
+        if turn.wait.is_zero() {
+            return Ok(Some(TurnInRate::Taken(turn)));
+        }
+        let _late = wait.has_no_time_for(turn.wait, request.model);
+        let other_wait = async {
+            let is_other =
+                |state: &GateState| state.rate != Some(rate) || state.given_back != given_back || !state.may_send();
+            // The sender is this gate's own.
+            drop(state.wait_for(is_other).await);
+        };
+        tokio::select! {
+            biased;
+            () = clock::sleep(turn.wait) => Ok(Some(TurnInRate::Taken(turn))),
+            // The rate is another one, or there is more of it than there was, or the server wants nothing: what it took is given back,
+            // and taken anew.
+            () = other_wait => Ok(None),
         }
     }
 
