@@ -15,7 +15,8 @@ pub struct ShownModelWait<'w> {
     attempts: u32,
     since: String,
     kind: &'w str,
-    again_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    again_at: Option<String>,
 }
 
 impl<'w> ShownModelWait<'w> {
@@ -27,7 +28,7 @@ impl<'w> ShownModelWait<'w> {
             attempts: wait.attempts,
             since: rfc3339(wait.since_ms),
             kind: &wait.kind,
-            again_at: rfc3339(wait.again_at_ms),
+            again_at: wait.again_at_ms.map(rfc3339),
         }
     }
 }
@@ -39,7 +40,7 @@ pub fn brief(wait: &ModelWait, now_ms: i64) -> String {
     if *attempts == 0 {
         return format!("a request to the model {model} waits for its turn for {since}: {kind}");
     }
-    match wait.again_at_ms > now_ms {
+    match wait.again_at_ms.is_some_and(|at_ms| at_ms > now_ms) {
         true => format!("the model {model} is away for {since}: {kind} ({})", plural(*attempts, "attempt")),
         // It may reply by now.
         false => format!(
@@ -53,15 +54,17 @@ pub fn brief(wait: &ModelWait, now_ms: i64) -> String {
 pub fn sentence(wait: &ModelWait, of: &str, now_ms: i64) -> String {
     let ModelWait { run_id, model, attempts, since_ms, kind, again_at_ms, .. } = wait;
     let asker = if run_id == of { String::new() } else { format!("for its sub-run {run_id} ") };
+    let later = again_at_ms.filter(|at_ms| *at_ms > now_ms);
     if *attempts == 0 {
         let (at, since) = (rfc3339(*since_ms), elapsed(*since_ms, now_ms));
-        return format!("a request to the model {model} {asker}waits for its turn since {at} ({since}): {kind}");
+        let until = later.map(|at_ms| format!("; it is sent in {}", elapsed(now_ms, at_ms))).unwrap_or_default();
+        return format!("a request to the model {model} {asker}waits for its turn since {at} ({since}): {kind}{until}");
     }
-    let again = match *again_at_ms > now_ms {
-        true => format!("it is asked again in {}", elapsed(now_ms, *again_at_ms)),
-        false => "it is being asked again".to_owned(),
+    let again = match later {
+        Some(at_ms) => format!("it is asked again in {}", elapsed(now_ms, at_ms)),
+        None => "it is being asked again".to_owned(),
     };
-    let state = if *again_at_ms > now_ms { "is away" } else { "fails" };
+    let state = if later.is_some() { "is away" } else { "fails" };
     format!(
         "the model {model} {asker}{state} since {} ({}): {} failed, the last one with {kind}; {again}",
         rfc3339(*since_ms),

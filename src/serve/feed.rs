@@ -100,7 +100,7 @@ struct LiveReader {
 struct KnownOutage {
     run_id: String,
     attempts: u32,
-    again_at_ms: i64,
+    again_at_ms: Option<i64>,
 }
 
 /// A stream stopped before its run ended. Its connection is cut, so that no reader takes this for the end.
@@ -301,7 +301,7 @@ impl Feed {
             attempts,
             since: rfc3339(since_ms),
             kind: redact.text(&kind).into_owned(),
-            again_at: rfc3339(again_at_ms),
+            again_at: again_at_ms.map(rfc3339),
         };
         Some(format!("data: {}\n\n", escape::json(&serde_json::to_string(&away).unwrap_or_default())))
     }

@@ -105,8 +105,9 @@ pub struct ModelWaitView {
     /// Why the last one failed, where that is known: by the server that asks, in the status of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When it is asked again, RFC 3339.
-    pub again_at: String,
+    /// When it is asked again, RFC 3339; absent where nobody knows when the turn of a request comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again_at: Option<String>,
 }
 
 impl ModelWaitView {
@@ -119,7 +120,7 @@ impl ModelWaitView {
             since: rfc3339(wait.since_ms),
             kind: redact.text(&wait.kind).into_owned(),
             reason: wait.reason.map(|reason| redact.text(&reason).into_owned()),
-            again_at: rfc3339(wait.again_at_ms),
+            again_at: wait.again_at_ms.map(rfc3339),
         }
     }
 }

@@ -184,7 +184,10 @@ pub(super) fn failed(program: &LoopProgram, state: &LoopState, limit: Limit) -> 
             let noun = if most == 1 { "iteration" } else { "iterations" };
             ("max_iterations", format!("{most} {noun} passed without an answer"))
         }
-        Limit::Timeout => ("timeout", format!("{} ms of active time passed without an answer", state.timeout_ms())),
+        Limit::Timeout => {
+            let waited = state.watch.in_line.as_ref().map(|waited| format!(": {waited}")).unwrap_or_default();
+            ("timeout", format!("{} ms of active time passed without an answer{waited}", state.timeout_ms()))
+        }
         Limit::Context => ("context", context_words(program, state)),
         Limit::Budget => ("budget", "the run's budget is spent".to_owned()),
     };

@@ -110,8 +110,11 @@ pub enum Notice {
         /// The model that the provider names, when it is not the one that was asked for.
         #[serde(skip_serializing_if = "Option::is_none")]
         response_model: Option<String>,
-        /// The time in milliseconds.
+        /// The time in milliseconds, without that in which it waited for its turn.
         duration_ms: u64,
+        /// The milliseconds in which its requests waited for their turns.
+        #[serde(skip_serializing_if = "is_no_time")]
+        waited_ms: u64,
         /// The milliseconds from the last request to the first token of a reply that was streamed.
         #[serde(skip_serializing_if = "Option::is_none")]
         time_to_first_token_ms: Option<u64>,
@@ -322,4 +325,8 @@ pub trait Listener: Send + Sync {
     /// Receives the state of a workflow of which steps are under way and others may wait for a human. All events of it
     /// are durable.
     fn on_questions(&self, _program: &Program, _state: &State) {}
+}
+
+fn is_no_time(milliseconds: &u64) -> bool {
+    *milliseconds == 0
 }

@@ -285,6 +285,8 @@ pub struct Counters {
 pub struct LastReply {
     /// The time of the model call in milliseconds.
     pub thinking_ms: u64,
+    /// How long its requests waited for their turns, in milliseconds.
+    pub waited_ms: u64,
     /// Why the reply stopped.
     pub finish: Finish,
     /// The model that the provider named, when it was not the one that was asked for.
@@ -313,6 +315,8 @@ pub struct Watchdog {
     pub invalid_in_a_row: u32,
     /// What a provider said last of a refusal.
     pub refusal: Box<str>,
+    /// What the present request waited for when the time of the run was over.
+    pub in_line: Option<Box<str>>,
     /// How many answers did not match `answer_schema`.
     pub answers_refused: u32,
     /// How often the provider refused the present request as too long.

@@ -228,6 +228,8 @@ fn count_attempts(program: &LoopProgram, state: &mut LoopState, attempts: Vec<Fa
     let followed = attempts.iter().filter(|attempt| !attempt.is_given_up()).count();
     let attempted = u32::try_from(followed).unwrap_or(u32::MAX);
     state.counters.model_retries = state.counters.model_retries.saturating_add(attempted);
+    let waited = attempts.iter().rev().find(|attempt| attempt.in_line);
+    state.watch.in_line = waited.map(|attempt| attempt.reason.as_str().into());
     budget::tried(program, state, attempts);
 }
 

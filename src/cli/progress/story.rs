@@ -124,12 +124,15 @@ impl Story {
                 };
                 self.pieces.remark(&format!("the history was too long: {} removed{how}", plural(*messages, "message")))
             }
-            Notice::ModelReplied { iteration, thought, usage, duration_ms, .. } => {
+            Notice::ModelReplied { iteration, thought, usage, duration_ms, waited_ms, .. } => {
                 self.several = false;
                 self.open.clear();
                 let tokens = usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));
-                let cost: Vec<String> =
-                    tokens.into_iter().chain([took(*duration_ms)]).filter(|part| !part.is_empty()).collect();
+                let cost: Vec<String> = tokens
+                    .into_iter()
+                    .chain([took(*duration_ms), waited(*waited_ms)])
+                    .filter(|part| !part.is_empty())
+                    .collect();
                 let gap = if std::mem::replace(&mut self.any_shown, true) { "\n" } else { "" };
                 gap.to_owned() + &self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
             }
@@ -283,6 +286,11 @@ fn without_attempts(record: &StepRecord) -> StepRecord {
     StepRecord { attempts: Vec::new(), ..record.clone() }
 }
 
+/// How long a request waited for its turn; nothing where that is no time to speak of.
+fn waited(waited_ms: u64) -> String {
+    if waited_ms < 1_000 { String::new() } else { format!("after a wait of {} for its turn", took(waited_ms)) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -308,6 +316,7 @@ mod tests {
             finish: Finish::Stop,
             response_model: None,
             duration_ms: 1_250,
+            waited_ms: 0,
             time_to_first_token_ms: None,
         }
     }

@@ -189,6 +189,7 @@ mod tests {
             finish: Finish::Stop,
             response_model: None,
             duration_ms: 1,
+            waited_ms: 0,
             time_to_first_token_ms: None,
         }
     }

@@ -142,7 +142,7 @@ function card(run, iteration, call, action, input) {
 /** What is known of the times of an iteration. */
 function timed(run, iteration) {
   const number = plain(iteration);
-  if (!run.times.has(number)) run.times.set(number, { reply: undefined, calls: [] });
+  if (!run.times.has(number)) run.times.set(number, { reply: undefined, waited: 0, calls: [] });
   return run.times.get(number);
 }
 
@@ -206,8 +206,8 @@ const show = {
     const usage = event.usage ? ` · ${plain(event.usage.input_tokens)} in, ${plain(event.usage.output_tokens)} out` : "";
     const [, thought, meta] = step(run, event.iteration).children;
     fill(thought, prose(event.thought));
-    fill(meta, took(event.duration_ms), usage);
-    timed(run, event.iteration).reply = event.duration_ms;
+    fill(meta, took(event.duration_ms), event.waited_ms ? ` after a wait of ${took(event.waited_ms)} for its turn` : "", usage);
+    Object.assign(timed(run, event.iteration), { reply: event.duration_ms, waited: event.waited_ms || 0 });
     facts(run);
     busy("");
   },

@@ -152,7 +152,7 @@ export function continuation(event) {
 
 /** A model that failed and is asked again, or to which a request waits for its turn. */
 export const away = (wait) => !wait.attempts
-  ? [`A request to the model ${wait.model} waits for its turn since `, when(wait.since), `: ${wait.kind}.`] : [`The model ${wait.model} is away since `, when(wait.since),
+  ? [`A request to the model ${wait.model} waits for its turn since `, when(wait.since), `: ${wait.kind}.`, ...(wait.again_at ? [" It is sent at ", when(wait.again_at), "."] : [])] : [`The model ${wait.model} is away since `, when(wait.since),
   `: ${count(wait.attempts, "attempt")} failed, the last one with ${wait.kind}. It is asked again at `, when(wait.again_at), "."];
 
 /** How a call ended, how long it took, and when it was asked for, decided and made: equal times once. */

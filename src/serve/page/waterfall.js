@@ -1,4 +1,5 @@
-// Where the time of a run went: a bar for each reply of its model, each call of a tool and each wait for a person, on one axis.
+// Where the time of a run went: a bar for each reply of its model, each wait of its requests for their turn, each call of a tool and each
+// wait for a person, on one axis.
 // Long waits are cut out of the axis, so that the work between them can be seen.
 
 import { count, el, fill, refill, took } from "./text.js";
@@ -10,11 +11,11 @@ const MOST_ROWS = 120;
 const OPEN_ROWS = 16;
 /** A gap is shown as this share of the time of the work, if it is longer. */
 const GAP_SHARE = 0.06;
-const WORDS = { model: "model", tool: "tools", people: "people" };
+const WORDS = { model: "model", line: "waits for a turn", tool: "tools", people: "people" };
 
 /** The times in which something was under way, each one only once, in their order. */
 function busy(rows) {
-  const times = rows.filter((row) => row.kind !== "people").map(({ from, to }) => ({ from, to })).sort((a, b) => a.from - b.from);
+  const times = rows.filter((row) => row.kind !== "people" && row.kind !== "line").map(({ from, to }) => ({ from, to })).sort((a, b) => a.from - b.from);
   const merged = [];
   for (const time of times) {
     const last = merged[merged.length - 1];
@@ -104,9 +105,10 @@ export function waterfall(section, rows) {
 /** The rows of the iterations of a loop: from what was heard of its replies and its calls. */
 export function rowsOfLoop(run, href) {
   const rows = [];
-  for (const [iteration, { reply, calls }] of run.times) {
+  for (const [iteration, { reply, waited, calls }] of run.times) {
     const at = calls[0] && Date.parse(calls[0].timestamp);
     if (!at) continue;
+    if (waited) rows.push({ kind: "line", name: `${iteration} wait`, href: href(run, iteration), from: at - reply - waited, to: at - reply });
     if (reply !== undefined) rows.push({ kind: "model", name: `${iteration} reply`, href: href(run, iteration), from: at - reply, to: at });
     for (const call of calls) {
       const asked = Date.parse(call.timestamp);

@@ -38,6 +38,8 @@ fn a_process_waits_for_what_another_one_has_sent_and_says_so_where_its_run_has_n
     );
     let line = "a request waits for its turn for longer than its run or call has time";
     assert!(late.stderr.contains(line), "{}", late.stderr);
+    let error = ended["error"]["message"].as_str().unwrap_or_else(|| panic!("{ended:#}"));
+    assert!(error.ends_with("its request waited for its turn at the model \"main\""), "{error}");
     assert_eq!(model.requests().len(), 1);
 }
 

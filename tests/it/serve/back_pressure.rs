@@ -60,6 +60,7 @@ fn requests_over_the_connections_of_a_model_wait_in_their_order_and_are_let_in_w
     until(|| status(&later[0])["model_wait"]["attempts"] == 0);
     let shown = status(&later[0])["model_wait"].clone();
     assert_eq!((&shown["model"], &shown["kind"]), (&json!("main"), &json!("no connection is free")), "{shown:#}");
+    assert_eq!(shown["again_at"], Value::Null, "nobody knows when one is free: {shown:#}");
     assert_eq!(status(&first[0])["model_wait"], Value::Null, "its request is sent");
     assert!(metric(&server, "loopctl_model_requests_oldest_seconds{model=\"main\"}").is_some());
     // One that waits can be cancelled, and leaves its place.
@@ -123,7 +124,13 @@ fn requests_over_the_rate_of_a_model_wait_and_are_sent_when_it_is_raised() {
     hangup(&server);
     for id in &later {
         assert_eq!(server.settled(id)["status"], "completed");
+        let events = server.events(id, &[]);
+        let replied = events.iter().map(|(_, event)| event).find(|event| event["event"] == "model_replied").unwrap();
+        let times = (replied["waited_ms"].as_u64(), replied["duration_ms"].as_u64());
+        assert!(times.0 >= Some(2_000) && times.1 < Some(2_000), "the wait is no time of the model: {replied}");
     }
+    let seconds: f64 = metric(&server, "loopctl_model_seconds_sum").unwrap().parse().unwrap();
+    assert!(seconds < 2.0, "{seconds}");
     assert_eq!((metric(&server, "loopctl_model_retries_total"), model.requests().len()), (None, 3));
 }
 
@@ -146,11 +153,40 @@ fn a_server_that_has_too_many_requests_holds_other_runs_back_and_costs_no_attemp
     until(|| status(&second)["model_wait"]["attempts"] == 0);
     let shown = status(&second)["model_wait"].clone();
     assert_eq!((&shown["kind"], model.requests().len()), (&json!("its server asked for a wait"), 1), "{shown:#}");
+    assert!(shown["again_at"].as_str() > shown["since"].as_str(), "the end of the wait: {shown:#}");
     for id in [&first, &second] {
         let ended = server.settled(id);
         assert_eq!((&ended["status"], &ended["iterations"]), (&json!("completed"), &json!(1)), "{ended:#}");
     }
     assert_eq!(model.requests().len(), 3);
+}
+
+/// The server of a bounded model wants no request for a minute, and the document waits for a second.
+#[test]
+fn a_server_that_wants_no_request_for_longer_than_retry_says_is_as_one_that_is_away() {
+    let model = Server::with(|_, _| Answer::json("{}").status(429).header("retry-after", "60"));
+    let spare = Server::with(|_, _| Answer::openai(&complete(json!("done")).to_string()));
+    let place = place(&model, json!({ "max_connections": 8 }));
+    let text = std::fs::read(place.path().join("loopctl.json")).unwrap();
+    let mut project: Value = serde_json::from_slice(&text).unwrap();
+    project["models"]["spare"] = json!({ "provider": "openai", "base_url": spare.url() });
+    place.json("loopctl.json", &project);
+    let own = json!({ "mode": "react", "objective": "Say it.", "tools": [], "model": "main",
+        "retry": { "for_ms": 1_000 } });
+    let with_fallback = crate::common::with(own.clone(), json!({ "fallback_models": ["spare"] }));
+    place.json("test.json", &json!({ "type": "loop", "name": "test", "properties": with_fallback }));
+    place.json("alone.json", &json!({ "type": "loop", "name": "alone", "properties": own }));
+    let server = Serving::start(&place, &[]);
+    for asked in 1..=2 {
+        let ended = server.settled(&begin(&server));
+        assert_eq!((&ended["status"], &ended["iterations"]), (&json!("completed"), &json!(1)), "{ended:#}");
+        assert_eq!((model.requests().len(), spare.requests().len()), (1, asked), "{ended:#}");
+    }
+    let alone = server.execute("?async=true", json!({ "loop": "alone" })).json()["agent_run_id"].clone();
+    let ended = server.settled(alone.as_str().unwrap());
+    let said = ended.to_string();
+    assert!(said.contains("its server wants no request for ") && ended["status"] != "completed", "{ended:#}");
+    assert_eq!(model.requests().len(), 1, "nobody asks a server that wants no request");
 }
 
 #[test]

@@ -34,8 +34,11 @@ pub struct Reply {
     /// The window of the model in tokens, when the reply showed it: it was cut off at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<NonZeroU32>,
-    /// The time of the call in milliseconds, with its retries.
+    /// The time of the call in milliseconds, with its retries, without what `waited_ms` has.
     pub duration_ms: u64,
+    /// The milliseconds in which its requests waited for their turns. In older journals, they are in `duration_ms`.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub waited_ms: u64,
     /// The milliseconds from the last request to the first piece of a reply that was streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_to_first_token_ms: Option<u32>,
@@ -91,15 +94,18 @@ pub struct FailedAttempt {
     /// What a million tokens of that fallback cost, when it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// Whether it was no attempt: the request waited for its turn when the time of the run was over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_line: bool,
 }
 
 impl FailedAttempt {
     /// Why one failed that was under way when nothing waited for its reply any longer.
     pub const GIVEN_UP: &str = "the request was given up before its reply came";
 
-    /// Whether it was given up: no other one followed it.
+    /// Whether it was given up, or was none: no other one followed it.
     pub fn is_given_up(&self) -> bool {
-        self.at_most && self.reason == Self::GIVEN_UP
+        self.in_line || self.at_most && self.reason == Self::GIVEN_UP
     }
 }
 
@@ -119,6 +125,10 @@ impl SaidCall {
     pub fn size(&self) -> usize {
         self.id.len().saturating_add(self.name.len()).saturating_add(self.arguments.len())
     }
+}
+
+fn is_no_time(milliseconds: &u64) -> bool {
+    *milliseconds == 0
 }
 
 fn is_zero(number: &u32) -> bool {

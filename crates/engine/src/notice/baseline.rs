@@ -228,6 +228,7 @@ impl Baseline {
             finish: state.last_reply.finish,
             response_model: state.last_reply.response_model.as_deref().map(str::to_owned),
             duration_ms: state.last_reply.thinking_ms,
+            waited_ms: state.last_reply.waited_ms,
             time_to_first_token_ms: state.last_reply.time_to_first_token_ms,
         }
     }
@@ -323,5 +324,6 @@ fn copied(entry: &StoredEntry) -> Notice {
         response_model: None,
         time_to_first_token_ms: None,
         duration_ms: 0,
+        waited_ms: 0,
     }
 }

@@ -49,6 +49,7 @@ pub(super) fn take(
     budget::tried(program, state, std::mem::take(&mut reply.attempts));
     state.counters.iterations += 1;
     state.last_reply.thinking_ms = reply.duration_ms;
+    state.last_reply.waited_ms = reply.waited_ms;
     state.last_reply.finish = reply.finish;
     state.last_reply.response_model = reply.response_model.take();
     state.last_reply.time_to_first_token_ms = reply.time_to_first_token_ms.map(u64::from);

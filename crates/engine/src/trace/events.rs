@@ -56,8 +56,9 @@ pub enum Last<'a> {
         since: String,
         /// What kind of failure the last one was.
         kind: String,
-        /// When it is asked again, RFC 3339.
-        again_at: String,
+        /// When it is asked again, RFC 3339; absent where nobody knows when the turn of a request comes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        again_at: Option<String>,
     },
     /// Over HTTP only: the stream can't go on, although the run may. A reader comes again with the id of the
     /// last event that had one.

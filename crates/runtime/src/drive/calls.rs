@@ -214,8 +214,10 @@ impl AttemptTimer {
 async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &PendingModelCall<'_>) -> PerformedCall {
     let began = clock::instant();
     let (id, name, input) = (attempt.id, attempt.tool.as_str(), &attempt.input);
+    // What an `llm` action waits in line is no time of its call.
+    let duration_ms = || clock::elapsed_ms(began).saturating_sub(PendingModelCall::waited_ms(Some(wait)));
     let returned = |result, spent: Spent| {
-        let duration_ms = clock::elapsed_ms(began);
+        let duration_ms = duration_ms();
         let Spent { tokens, cost_usd, estimated, at_most } = spent;
         PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
             call: id,
@@ -268,7 +270,7 @@ async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &P
         let (run_id, loop_name) = (turn.header.run_id.as_str(), turn.header.loop_name.as_str());
         RepeatedCall { run_id, loop_name, action: name, at: &id, attempt: number, error: &error, delay_ms }.log();
     }
-    let duration_ms = clock::elapsed_ms(began);
+    let duration_ms = duration_ms();
     PerformedCall::Event(EventKind::ToolRetried(ToolRetried {
         call: id,
         attempt: number,

@@ -27,6 +27,8 @@ pub(in crate::drive) use turns::Asker;
 /// A wait that is shorter is not shown: the row of its run would be written twice for nothing.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
+const RATE_IS_USED_UP: &str = "its rate is used up";
+
 /// The wait between two requests that waited because their server asked for it, and for how long there is one: together they would be too
 /// many again.
 const SPACING: Duration = Duration::from_millis(10);
@@ -65,11 +67,10 @@ impl ModelGates {
     pub fn read(&self, project: &Project, root: &Path) {
         for (name, model) in &project.models {
             let max_connections = model.max_connections.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
-            self.of(root, name).state.send_modify(|state| {
-                (state.max_connections, state.rate) = (max_connections, model.rate);
-                // The model of this name may be another one now.
-                state.held_until = None;
-            });
+            let gate = self.of(root, name);
+            gate.state.send_modify(|state| (state.max_connections, state.rate) = (max_connections, model.rate));
+            // The model of this name may be another one now.
+            gate.hold.send_replace(None);
         }
     }
 
@@ -96,6 +97,42 @@ impl ModelGates {
 pub(in crate::drive) struct ModelGate {
     door: Door,
     state: watch::Sender<GateState>,
+    /// The wait that its server asked for last. By itself, because all that wait look at it.
+    hold: watch::Sender<Option<Hold>>,
+}
+
+/// A time in which the server of a model wants no request.
+#[derive(Debug, Clone, Copy)]
+struct Hold {
+    since: Instant,
+    until: Instant,
+}
+
+impl Hold {
+    /// How long it lasts from now on.
+    fn left(self) -> Option<Duration> {
+        let left = self.until.saturating_duration_since(clock::instant());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Whether it lasts, or lasted until a moment ago.
+    fn is_spaced(self) -> bool {
+        clock::elapsed(self.until) < SPACED_FOR
+    }
+}
+
+/// Why a request is not let in.
+pub(in crate::drive) enum NotLetIn {
+    /// The store does not answer.
+    NoStore(NoRoom),
+    /// Its server wants no request for this time, which is longer than the request waits.
+    Held(Duration),
+}
+
+impl From<NoRoom> for NotLetIn {
+    fn from(none: NoRoom) -> Self {
+        Self::NoStore(none)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -106,8 +143,6 @@ struct GateState {
     last: Option<LastShare>,
     /// How many requests have given back a part of what they took.
     given_back: u64,
-    /// Until when its server wants no request.
-    held_until: Option<Instant>,
     /// The requests that are open.
     open: usize,
     /// Since when those that wait do, in milliseconds since 1970, by their numbers.
@@ -119,31 +154,6 @@ struct GateState {
 impl GateState {
     fn has_room(&self) -> bool {
         self.max_connections.is_none_or(|most| self.open < most)
-    }
-
-    /// Whether a request that has its turn may be sent.
-    fn may_send(&self) -> bool {
-        self.has_room() && self.held_for().is_none()
-    }
-
-    /// How long its server wants no request from now on.
-    fn held_for(&self) -> Option<Duration> {
-        let left = self.held_until?.saturating_duration_since(clock::instant());
-        (!left.is_zero()).then_some(left)
-    }
-
-    /// Whether its server wanted none until a moment ago.
-    fn is_spaced(&self) -> bool {
-        self.held_until.is_some_and(|until| clock::elapsed(until) < SPACED_FOR)
-    }
-
-    /// For what requests wait, as the status of their runs says it.
-    fn reason(&self) -> &'static str {
-        match (self.held_for(), self.has_room(), self.rate) {
-            (Some(_), ..) => "its server asked for a wait",
-            (None, true, Some(_)) => "its rate is used up",
-            (None, ..) => "no connection is free",
-        }
     }
 }
 
@@ -188,6 +198,8 @@ pub(in crate::drive) struct GateRequest<'a> {
     pub is_sent: bool,
     /// The most tokens that it may use.
     pub tokens: u64,
+    /// How long it waits for a server that wants no request: after that, it is as one that failed.
+    pub patience: Duration,
     /// The call of the run: what interrupts it ends the wait.
     pub wait: Option<&'a PendingModelCall<'a>>,
 }
@@ -255,8 +267,8 @@ impl ModelGate {
     /// Waits for the turn of a request. A wait of some seconds is shown by the status of its run.
     ///
     /// # Errors
-    /// When the store does not answer for the rate of the model.
-    pub async fn enter(self: &Arc<Self>, request: GateRequest<'_>) -> Result<GatePass, NoRoom> {
+    /// When the store does not answer for the rate of the model, or its server wants no request for longer than this one waits.
+    pub async fn enter(self: &Arc<Self>, request: GateRequest<'_>) -> Result<GatePass, NotLetIn> {
         match self.enter_at_once(request.is_sent) {
             Some(pass) => Ok(pass),
             None => Box::pin(self.enter_in_turn(request)).await,
@@ -267,7 +279,7 @@ impl ModelGate {
         let descriptor = if is_sent { Some(own_requests().try_acquire().ok()?) } else { None };
         let mut may_enter = false;
         self.state.send_if_modified(|state| {
-            let is_bound = state.rate.is_some() || state.held_for().is_some() || !state.has_room();
+            let is_bound = state.rate.is_some() || self.held_for().is_some() || !state.has_room();
             may_enter = state.waiting.is_empty() && !is_bound;
             state.open = state.open.saturating_add(usize::from(may_enter));
             false
@@ -275,24 +287,80 @@ impl ModelGate {
         may_enter.then(|| GatePass { gate: Arc::clone(self), _descriptor: descriptor, rate: None })
     }
 
-    async fn enter_in_turn(self: &Arc<Self>, request: GateRequest<'_>) -> Result<GatePass, NoRoom> {
+    async fn enter_in_turn(self: &Arc<Self>, request: GateRequest<'_>) -> Result<GatePass, NotLetIn> {
         let _place = WaitingNumber::last(self);
         PendingModelCall::only_waits(request.wait).await;
         let asker = PendingModelCall::asker(request.wait).await?;
         let shown = async {
             clock::sleep(SHOWN_AFTER).await;
-            let reason = self.state.borrow().reason();
-            let _shown = request.wait.map(|wait| wait.in_line(request.model, reason));
+            let (reason, until) = self.reason();
+            let _shown = request.wait.map(|wait| wait.in_line(request.model, reason, until));
             std::future::pending().await
         };
         let turn = async {
             tokio::select! {
                 biased;
-                pass = self.turn(request, asker) => pass,
+                held = self.held_for_longer(request.patience) => Err(NotLetIn::Held(held)),
+                pass = self.turn(request, asker) => Ok(pass?),
                 pass = shown => pass,
             }
         };
-        PendingModelCall::rest(request.wait, pin!(turn)).await
+        PendingModelCall::wait_in_line(request.wait, request.model, pin!(turn)).await
+    }
+
+    /// For what requests wait, as the status of their runs says it, and until when, if that is known.
+    fn reason(&self) -> (&'static str, Option<Duration>) {
+        let state = self.state.borrow();
+        match (self.held_for(), state.has_room(), state.rate) {
+            (Some(left), ..) => ("its server asked for a wait", Some(left)),
+            (None, true, Some(_)) => (RATE_IS_USED_UP, None),
+            (None, ..) => ("no connection is free", None),
+        }
+    }
+
+    /// How long its server wants no request from now on.
+    fn held_for(&self) -> Option<Duration> {
+        (*self.hold.borrow()).and_then(Hold::left)
+    }
+
+    /// Whether a request that has its turn may be sent.
+    fn may_send(&self) -> bool {
+        self.state.borrow().has_room() && self.held_for().is_none()
+    }
+
+    /// Ends when the server wants no request for longer than this, from now on or from when it first said so. Ends with the time that is
+    /// left.
+    async fn held_for_longer(&self, patience: Duration) -> Duration {
+        let came_at = clock::instant();
+        let mut hold = self.hold.subscribe();
+        loop {
+            let held = *hold.borrow_and_update();
+            if let Some((held, left)) = held.and_then(|held| Some((held, held.left()?)))
+                && held.until.saturating_duration_since(held.since.max(came_at)) > patience
+            {
+                return left;
+            }
+            // The sender is this gate's own.
+            drop(hold.changed().await);
+        }
+    }
+
+    /// Waits until the server takes requests again.
+    async fn end_of_hold(&self) {
+        let mut hold = self.hold.subscribe();
+        loop {
+            let held = *hold.borrow_and_update();
+            let Some(left) = held.and_then(Hold::left) else {
+                if held.is_some_and(Hold::is_spaced) {
+                    clock::sleep(SPACING).await;
+                }
+                return;
+            };
+            tokio::select! {
+                () = clock::sleep(left) => {}
+                changed = hold.changed() => drop(changed),
+            }
+        }
     }
 
     /// The turn of the request that is the first in the line. The rate is the last thing that it waits for: a request that had its turn in
@@ -302,7 +370,7 @@ impl ModelGate {
         let mut state = self.state.subscribe();
         let mut descriptor = None;
         let rate = loop {
-            end_of_hold(&mut state).await;
+            self.end_of_hold().await;
             // The sender is this gate's own: it is there.
             drop(state.wait_for(GateState::has_room).await);
             if request.is_sent && descriptor.is_none() {
@@ -328,11 +396,11 @@ impl ModelGate {
         request: GateRequest<'_>,
         state: &mut watch::Receiver<GateState>,
     ) -> Result<Option<TurnInRate>, NoRoom> {
+        if !self.may_send() {
+            return Ok(None);
+        }
         let (rate, given_back) = {
             let state = state.borrow_and_update();
-            if !state.may_send() {
-                return Ok(None);
-            }
             (state.rate, state.given_back)
         };
         let Some((rate, wait)) = rate.zip(request.wait) else { return Ok(Some(TurnInRate::NoRate)) };
@@ -344,12 +412,18 @@ impl ModelGate {
         if turn.wait.is_zero() {
             return Ok(Some(TurnInRate::Taken(turn)));
         }
-        let _late = wait.has_no_time_for(turn.wait, request.model);
+        let _shown = wait.has_no_time_for(turn.wait, request.model).or_else(|| {
+            let is_long = turn.wait >= SHOWN_AFTER;
+            is_long.then(|| wait.in_line(request.model, RATE_IS_USED_UP, Some(turn.wait))).flatten()
+        });
+        let is_other = |state: &GateState| state.rate != Some(rate) || state.given_back != given_back;
+        let mut hold = self.hold.subscribe();
         let other_wait = async {
-            let is_other =
-                |state: &GateState| state.rate != Some(rate) || state.given_back != given_back || !state.may_send();
-            // The sender is this gate's own.
-            drop(state.wait_for(is_other).await);
+            // The senders are this gate's own.
+            tokio::select! {
+                other = state.wait_for(is_other) => drop(other),
+                held = hold.wait_for(|hold| hold.and_then(Hold::left).is_some()) => drop(held),
+            }
         };
         tokio::select! {
             biased;
@@ -378,33 +452,16 @@ impl ModelGate {
 
     /// Its server wants no request for this time.
     pub fn hold(&self, time: Duration, request: GateRequest<'_>) {
-        let mut rate = None;
-        self.state.send_modify(|state| {
-            state.held_until = state.held_until.max(clock::instant().checked_add(time));
-            rate = state.rate;
+        let now = clock::instant();
+        self.hold.send_modify(|hold| {
+            let before = hold.filter(|before| before.left().is_some());
+            let since = before.map_or(now, |before| before.since);
+            let until = now.checked_add(time).max(before.map(|before| before.until));
+            *hold = until.map(|until| Hold { since, until });
         });
+        let rate = self.state.borrow().rate;
         if let Some((_, wait)) = rate.zip(request.wait) {
             RateTurn::hold(wait.journal(), request.account(), time);
-        }
-    }
-}
-
-/// Waits until the server takes requests again.
-async fn end_of_hold(state: &mut watch::Receiver<GateState>) {
-    loop {
-        let (held, is_spaced) = {
-            let state = state.borrow_and_update();
-            (state.held_for(), state.is_spaced())
-        };
-        let Some(held) = held else {
-            if is_spaced {
-                clock::sleep(SPACING).await;
-            }
-            return;
-        };
-        tokio::select! {
-            () = clock::sleep(held) => {}
-            changed = state.changed() => drop(changed),
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
@@ -124,6 +125,7 @@ impl RunModelWait<'_> {
         let since_ms = waits.all.get(&self.asked_by).map_or(now_ms, |known| known.since_ms);
         let again_at_ms = now_ms.saturating_add_unsigned(delay_ms);
         let (run_id, reason) = (self.run_id.clone(), Some(reason));
+        let again_at_ms = Some(again_at_ms);
         let wait = ModelWait { run_id, model, attempts: attempt, since_ms, kind, reason, again_at_ms };
         waits.all.insert(self.asked_by.clone(), wait);
         waits.note(&self.asked_by);
@@ -153,16 +155,20 @@ impl<'w> RunModelWait<'w> {
         Ok(asker)
     }
 
-    /// A request that is not sent yet waits for its turn, until the answer is dropped. A failure of the model is more important.
-    pub fn in_line(&'w self, model: &str, kind: &str) -> ShownLine<'w> {
+    /// A request that is not sent yet waits for its turn, until the answer is dropped; `left`: for how long, if that is known. A failure
+    /// of the model is more important.
+    pub fn in_line(&'w self, model: &str, kind: &str, left: Option<Duration>) -> ShownLine<'w> {
         let now_ms = clock::wall_ms();
         let shared = &self.all.0;
         let mut waits = shared.waits();
         let known = waits.all.get(&self.asked_by);
-        if known.is_none_or(|wait| wait.attempts == 0) {
+        // What says when it ends is not replaced by what does not.
+        let is_new = |wait: &ModelWait| wait.attempts == 0 && (left.is_some() || wait.again_at_ms.is_none());
+        if known.is_none_or(is_new) {
             let since_ms = known.map_or(now_ms, |wait| wait.since_ms);
             let (run_id, model, kind) = (self.run_id.clone(), model.to_owned(), kind.to_owned());
-            let wait = ModelWait { run_id, model, attempts: 0, since_ms, kind, reason: None, again_at_ms: now_ms };
+            let again_at_ms = left.map(|left| now_ms.saturating_add_unsigned(millis(left)));
+            let wait = ModelWait { run_id, model, attempts: 0, since_ms, kind, reason: None, again_at_ms };
             waits.all.insert(self.asked_by.clone(), wait);
             waits.note(&self.asked_by);
             shared.write(waits);
@@ -194,6 +200,10 @@ impl RunModelWait<'_> {
             shared.write(waits);
         }
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Drop for RunModelWait<'_> {

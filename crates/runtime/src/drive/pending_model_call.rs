@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -51,6 +51,10 @@ pub struct PendingModelCall<'a> {
     shown: Option<RunModelWait<'a>>,
     /// Holds the run to the spending limits of its project; none without any.
     spending: Option<SpendingGuard<'a>>,
+    /// The model at which its request waits for its turn.
+    line: Mutex<Option<String>>,
+    /// How long its requests waited for their turns, in milliseconds.
+    waited_ms: AtomicU64,
     /// When there is room in the spending limit that stopped the call, in milliseconds since 1970, if it is one that waits.
     room_at_ms: Mutex<Option<i64>>,
 }
@@ -76,6 +80,8 @@ impl<'a> PendingModelCall<'a> {
             fault: Mutex::default(),
             shown: None,
             spending: None,
+            line: Mutex::default(),
+            waited_ms: AtomicU64::new(0),
             room_at_ms: Mutex::default(),
         }
     }
@@ -116,7 +122,7 @@ impl<'a> PendingModelCall<'a> {
                 Err(none) => return Err(none),
             }
             let pause = Duration::from_millis(fastrand::u64(wait_ms / 2..=wait_ms));
-            Self::rest(wait, Box::pin(clock::sleep(pause)).as_mut()).await;
+            Self::wait_in_line(wait, &call.model.name, Box::pin(clock::sleep(pause)).as_mut()).await;
             wait_ms = wait_ms.saturating_mul(2).min(MAX_WAIT_MS);
         }
     }
@@ -224,6 +230,36 @@ impl<'a> PendingModelCall<'a> {
         }
     }
 
+    /// Waits for the turn of a request.
+    pub(super) async fn wait_in_line<T>(
+        wait: Option<&Self>,
+        model: &str,
+        turn: Pin<&mut impl Future<Output = T>>,
+    ) -> T {
+        let Some(wait) = wait else { return turn.await };
+        let began = clock::instant();
+        wait.set_line(Some(model.to_owned()));
+        let turn = Self::rest(Some(wait), turn).await;
+        wait.set_line(None);
+        wait.waited_ms.fetch_add(clock::elapsed_ms(began), Ordering::Relaxed);
+        turn
+    }
+
+    fn set_line(&self, model: Option<String>) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = model;
+    }
+
+    /// How long its requests waited for their turns, in milliseconds.
+    pub(super) fn waited_ms(wait: Option<&Self>) -> u64 {
+        wait.map_or(0, |wait| wait.waited_ms.load(Ordering::Relaxed))
+    }
+
+    /// That its request waits for its turn, or did when it was left: in words.
+    pub(super) fn line_in_words(&self) -> Option<String> {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.as_ref().map(|model| format!("its request waited for its turn at the model {model:?}"))
+    }
+
     /// For whom a request waits for its turn.
     ///
     /// # Errors
@@ -258,12 +294,12 @@ impl<'a> PendingModelCall<'a> {
         }
         let (run_id, wait_ms) = (self.asking.1, u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         tracing::warn!(run_id, model, wait_ms, "a request waits for its turn for longer than its run or call has time");
-        self.in_line(model, "its rate is used up for longer than the run or call has time")
+        self.in_line(model, "its rate is used up for longer than the run or call has time", Some(time))
     }
 
     /// A request waits for its turn: the status of the run shows it until the answer is dropped.
-    pub(super) fn in_line(&self, model: &str, kind: &str) -> Option<ShownLine<'_>> {
-        self.shown.as_ref().map(|shown| shown.in_line(model, kind))
+    pub(super) fn in_line(&self, model: &str, kind: &str, left: Option<Duration>) -> Option<ShownLine<'_>> {
+        self.shown.as_ref().map(|shown| shown.in_line(model, kind, left))
     }
 
     /// Makes an attempt. Once its request is built and the answer has not come at once, the run only waits: if the process

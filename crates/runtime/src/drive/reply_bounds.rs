@@ -30,6 +30,7 @@ pub(super) fn bound(vault: &Vault, reply: &mut Reply) {
         usage: _,
         window: _,
         duration_ms: _,
+        waited_ms: _,
         time_to_first_token_ms: _,
         retries: _,
     } = reply;
@@ -83,7 +84,8 @@ pub(super) fn bound_fault(vault: &Vault, fault: &mut ModelFault) {
 pub(super) fn bound_attempts(vault: &Vault, attempts: &mut [FailedAttempt]) {
     for attempt in attempts {
         // The model is one of the project.
-        let FailedAttempt { reason, model: _, delay_ms: _, usage: _, estimated: _, at_most: _, price: _ } = attempt;
+        let FailedAttempt { reason, model: _, delay_ms: _, usage: _, estimated: _, at_most: _, price: _, in_line: _ } =
+            attempt;
         *reason = vault.scrub(std::mem::take(reason));
     }
 }

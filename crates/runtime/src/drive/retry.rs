@@ -47,12 +47,17 @@ impl Failures {
         more.then(|| delay(&Backoff::from(retry), self.count, asked).min(Duration::from_millis(left_ms)))
     }
 
+    /// How long a server that wants no request is waited for from now on.
+    pub fn patience(&self, retry: &Retry) -> Duration {
+        let time = Duration::from_millis(retry.for_ms.unwrap_or(FOR_MS));
+        time.saturating_sub(self.first_at.map_or(Duration::ZERO, clock::elapsed))
+    }
+
     /// The wait before the next attempt after the server had too many requests and asked for this wait. It costs no attempt while the time
     /// of the retries lasts; none when that is over before.
     pub fn held_delay(&mut self, retry: &Retry, asked: Duration) -> Option<Duration> {
-        let first_at = *self.first_at.get_or_insert_with(clock::instant);
-        let time = Duration::from_millis(retry.for_ms.unwrap_or(FOR_MS));
-        let left = time.saturating_sub(clock::elapsed(first_at));
+        self.first_at.get_or_insert_with(clock::instant);
+        let left = self.patience(retry);
         self.held = self.held.saturating_add(1);
         let more = self.count.saturating_add(self.held) < MOST_ATTEMPTS;
         (more && asked >= LEAST_HELD && asked <= left).then_some(asked)

@@ -357,8 +357,10 @@ fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass
 /// Makes an attempt at the call of a step. One that failed and is followed by another one is not the end of the step.
 async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingModelCall<'_>) -> EventKind {
     let began = clock::instant();
+    // What an `llm` action waits in line is no time of its call.
+    let duration_ms = || clock::elapsed_ms(began).saturating_sub(PendingModelCall::waited_ms(Some(wait)));
     let returned = |result, spent: Spent, retryable: bool| {
-        let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), clock::elapsed_ms(began));
+        let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), duration_ms());
         let Spent { tokens, cost_usd, estimated, at_most } = spent;
         let (run_id, outage, limited) = (None, false, false);
         let returned = StepReturned {
@@ -426,7 +428,7 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
         let (run_id, loop_name) = (call.header.run_id.as_str(), call.header.loop_name.as_str());
         RepeatedCall { run_id, loop_name, action: &tool.name, at: &call.at, attempt, error: &error, delay_ms }.log();
     }
-    let duration_ms = clock::elapsed_ms(began);
+    let duration_ms = duration_ms();
     EventKind::StepRetried(Box::new(StepRetried { at: call.at.clone(), attempt, error, duration_ms, delay_ms, lost }))
 }
 

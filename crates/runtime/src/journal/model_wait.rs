@@ -20,8 +20,9 @@ pub struct ModelWait {
     /// Why the last one failed, in a sentence without secrets. It is known to the driver only.
     #[serde(skip)]
     pub reason: Option<String>,
-    /// When it is asked again, in milliseconds since 1970.
-    pub again_at_ms: i64,
+    /// When it is asked again, in milliseconds since 1970; none where nobody knows when the turn of a request comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again_at_ms: Option<i64>,
 }
 
 /// The text in a row, with the lease of the driver that wrote it.
@@ -59,7 +60,7 @@ mod tests {
             since_ms: 1_000,
             kind: "http 503".to_owned(),
             reason: Some("http 503: the words of the server".to_owned()),
-            again_at_ms: 9_000,
+            again_at_ms: Some(9_000),
         };
         let row = wait.for_row(4).unwrap();
         assert!(!row.contains("words"), "{row}");

@@ -77,6 +77,7 @@ impl AttemptUsage {
             estimated: self.estimated,
             at_most: self.at_most && counts,
             price: fallback.and_then(|facts| facts.price),
+            in_line: false,
         }
     }
 

@@ -89,6 +89,8 @@ pub(super) struct AttemptFailure {
 pub(super) enum SentPart {
     /// This process, or the machine, had no descriptor for a connection: the server has no part in it.
     NoDescriptor,
+    /// The server wants no request for longer than this one waits: it was held back.
+    HeldBack,
     /// Nothing listens at the address of the server.
     NobodyListens,
     /// There was no connection.
@@ -112,6 +114,15 @@ impl AttemptFailure {
     /// No connection, or one that broke: may help to try again.
     pub(super) fn unreachable(message: String) -> Self {
         Self { transient: true, ..Self::lasting(ModelFaultCode::ModelUnreachable, message) }
+    }
+
+    /// The server of a model had too many requests and wants none for this time: the request was held back.
+    pub(super) fn held_back(model: &str, time: Duration) -> Self {
+        let message = format!(
+            "the model {model:?} is not asked: its server wants no request for {} ms, which is longer than `retry` waits",
+            time.as_millis()
+        );
+        Self { sent: SentPart::HeldBack, after: Some(time), ..Self::unreachable(message) }
     }
 
     /// An answer that is not of the protocol: a server or a proxy in trouble, so it may help to try again.
@@ -173,7 +184,11 @@ impl AttemptFailure {
     /// Whether the request may have been paid for although nothing says what it used: it was sent, and nobody refused it.
     pub(super) fn may_be_paid(&self) -> bool {
         match self.sent {
-            SentPart::NoDescriptor | SentPart::NobodyListens | SentPart::Nothing | SentPart::Refused => false,
+            SentPart::NoDescriptor
+            | SentPart::HeldBack
+            | SentPart::NobodyListens
+            | SentPart::Nothing
+            | SentPart::Refused => false,
             SentPart::Broken | SentPart::Request => self.transient && self.status.is_none(),
             SentPart::PartOfReply => true,
         }

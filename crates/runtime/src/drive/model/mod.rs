@@ -51,7 +51,7 @@ use serde_json::Value;
 
 use crate::drive::clock;
 use crate::drive::descriptors::Patience;
-use crate::drive::gate::{GatePass, GateRequest, ModelGate};
+use crate::drive::gate::{GatePass, GateRequest, ModelGate, NotLetIn};
 use crate::drive::http_client::Response;
 use crate::drive::model_waits::FailedRequest;
 use crate::drive::pending_model_call::PendingModelCall;
@@ -250,9 +250,14 @@ impl ModelClient {
     }
 
     /// A request to it, at its gate.
-    fn at_gate<'a>(&'a self, wait: Option<&'a PendingModelCall<'a>>, tokens: u64) -> GateRequest<'a> {
+    fn at_gate<'a>(
+        &'a self,
+        wait: Option<&'a PendingModelCall<'a>>,
+        tokens: u64,
+        patience: Duration,
+    ) -> GateRequest<'a> {
         let is_sent = matches!(self.backend, ModelBackend::Server(_));
-        GateRequest { model: &self.facts.name, id: &self.form.id, is_sent, tokens, wait }
+        GateRequest { model: &self.facts.name, id: &self.form.id, is_sent, tokens, patience, wait }
     }
 
     /// The wait before the next attempt after a failure; none when none is made. The server of a model that the
@@ -264,13 +269,24 @@ impl ModelClient {
         retry: &Retry,
         wait: Option<&PendingModelCall<'_>>,
     ) -> Option<Duration> {
+        if failure.sent == SentPart::HeldBack {
+            return None;
+        }
         let gate = self.gate.as_ref().filter(|gate| gate.is_bounded());
         let held = failure.held_for().filter(|_| gate.is_some());
         if let Some((gate, time)) = gate.zip(held) {
-            gate.hold(time, self.at_gate(wait, 0));
+            gate.hold(time, self.at_gate(wait, 0, Duration::ZERO));
         }
         let held = held.and_then(|time| failures.held_delay(retry, time));
         if failure.transient { held.or_else(|| failures.next_delay(retry, failure.after)) } else { None }
+    }
+
+    /// The longest wait that its server may ask for where there is another model to ask. That of a model that the project bounds keeps
+    /// all runs back.
+    fn longest_wait(&self, failure: &AttemptFailure, retry: &Retry) -> Duration {
+        let is_held = failure.held_for().is_some() && self.gate.as_ref().is_some_and(|gate| gate.is_bounded());
+        let time = Duration::from_millis(retry.for_ms.unwrap_or(retry::FOR_MS));
+        if is_held { time.min(retry::LONGEST_ASKED) } else { retry::LONGEST_ASKED }
     }
 
     /// Takes note of what came of an attempt: a failure, or a reply. Returns whether nothing listens where its server should
@@ -554,7 +570,8 @@ pub async fn ask(
     retry: &Retry,
     failed: &(dyn Fn(RetriedAttempt) + Send + Sync),
 ) -> Result<Reply, ModelFault> {
-    let started_at = clock::instant();
+    let line = LineTime { began_at: clock::instant(), before_ms: PendingModelCall::waited_ms(ask.wait) };
+    let mut started_at = line.began_at;
     let brief = retry::brief(retry);
     let mut tried = Vec::new();
     let mut before = PassedOver::none(ask.wait);
@@ -573,7 +590,12 @@ pub async fn ask(
             continue;
         }
         loop {
-            let attempted = match limited_attempt(model, ask, wire, place).await {
+            let patience = failures.patience(retry);
+            let attempted = limited_attempt(model, ask, wire, AskedModel { place, patience }).await;
+            // What was waited in line is no time of the model.
+            let waited_ms = line.waited_ms(ask.wait);
+            started_at = line.began_at.checked_add(Duration::from_millis(waited_ms)).unwrap_or(started_at);
+            let attempted = match attempted {
                 Ok(attempted) => attempted,
                 Err(none) if has_next && none.limit.is_some() => {
                     failed(before.has_no_room(none, facts, &mut tried));
@@ -583,7 +605,7 @@ pub async fn ask(
             };
             let is_missed = model.is_missed(attempted.as_ref().err());
             let mut failure = match attempted {
-                Ok(reply) => return Ok(taken(model, ask, reply, tried, AskedFrom { started_at, place })),
+                Ok(reply) => return Ok(taken(model, ask, reply, tried, AskedFrom { started_at, waited_ms, place })),
                 Err(failure) => failure,
             };
             let retry = &*first_contact::rule(retry, is_missed);
@@ -592,7 +614,9 @@ pub async fn ask(
             }
             let mut delay = model.delay_after(&failure, &mut failures, retry, ask.wait);
             // A model that will not be back for longer than a wait lasts is not waited for while there is another one.
-            delay = delay.filter(|_| !has_next || failure.after.is_none_or(|after| after <= retry::LONGEST_ASKED));
+            delay = delay.filter(|_| {
+                !has_next || failure.after.is_none_or(|after| after <= model.longest_wait(&failure, retry))
+            });
             let mut is_taken = !has_next && failure.reply.is_some();
             if failure.is_empty_reply() {
                 empty += 1;
@@ -605,7 +629,7 @@ pub async fn ask(
             delay = delay.filter(|_| paid < retry.most_paid());
             let is_refused = failure.reply.is_some() && !failure.is_empty_reply();
             if let Some(reply) = failure.reply.take().filter(|_| is_taken) {
-                return Ok(taken(model, ask, *reply, tried, AskedFrom { started_at, place }));
+                return Ok(taken(model, ask, *reply, tried, AskedFrom { started_at, waited_ms, place }));
             }
             let delay_ms = delay.map_or(0, |delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
             tried.push(event::FailedAttempt { delay_ms, ..kept });
@@ -628,14 +652,22 @@ pub async fn ask(
     Err(fault(none, tried, started_at, before.may_pass))
 }
 
+/// As which of several models one is asked, and how long its server is waited for that wants no request.
+#[derive(Clone, Copy)]
+struct AskedModel {
+    place: usize,
+    patience: Duration,
+}
+
 /// Makes an attempt in its turn, if the spending limits of the project leave room for it. One that is longer than the declared window
 /// of its model is not sent.
 async fn limited_attempt(
     model: &ModelClient,
     ask: &Ask<'_>,
     wire: &mut Wire,
-    place: usize,
+    asked: AskedModel,
 ) -> Result<Result<AttemptReply, AttemptFailure>, NoRoom> {
+    let AskedModel { place, patience } = asked;
     if let Some(failure) = attempt_usage::over_the_window(model, ask) {
         return Ok(Err(failure));
     }
@@ -644,7 +676,11 @@ async fn limited_attempt(
     // Before its turn: what waits for room in a limit keeps nobody else from the model.
     let mut reserved = PendingModelCall::reserve(ask.wait, call).await?;
     let mut pass = match &model.gate {
-        Some(gate) => Some(gate.enter(model.at_gate(ask.wait, tokens)).await?),
+        Some(gate) => match gate.enter(model.at_gate(ask.wait, tokens, patience)).await {
+            Ok(pass) => Some(pass),
+            Err(NotLetIn::NoStore(none)) => return Err(none),
+            Err(NotLetIn::Held(time)) => return Ok(Err(AttemptFailure::held_back(&model.facts.name, time))),
+        },
         None => None,
     };
     pass.iter_mut().for_each(GatePass::sent);
@@ -683,10 +719,24 @@ async fn limited_attempt(
     Ok(attempted)
 }
 
-/// Since when, and as which of several models, one is asked.
+/// The beginning of a call of several attempts, and how long its run's call had waited in line before.
+struct LineTime {
+    began_at: Instant,
+    before_ms: u64,
+}
+
+impl LineTime {
+    /// How long its requests have waited in line.
+    fn waited_ms(&self, wait: Option<&PendingModelCall<'_>>) -> u64 {
+        PendingModelCall::waited_ms(wait).saturating_sub(self.before_ms)
+    }
+}
+
+/// Since when, without the waits in line and with these beside it, and as which of several models, one is asked.
 #[derive(Clone, Copy)]
 struct AskedFrom {
     started_at: Instant,
+    waited_ms: u64,
     place: usize,
 }
 
@@ -712,6 +762,7 @@ fn taken(
         usage: reply.usage,
         response_model: response_model(reply.response_model, model),
         duration_ms: clock::elapsed_ms(asked.started_at),
+        waited_ms: asked.waited_ms,
         time_to_first_token_ms: reply.time_to_first_token_ms.and_then(|ms| u32::try_from(ms).ok()),
         retries: u32::try_from(attempts.len()).unwrap_or(u32::MAX),
         model: facts.map(|facts| facts.name.as_str().into()),

@@ -124,7 +124,17 @@ impl Driver<'_> {
             }
             Waited::Done(Some(Err(fault))) => model_failed(&self.world.vault, fault, sums_up),
             Waited::Done(None) => return Ok((Interruption::Stop, failed())),
-            Waited::Interruption(interruption) => return Ok((interruption, failed())),
+            Waited::Interruption(interruption) => {
+                let mut failed = failed();
+                if matches!(interruption, Interruption::Event(EventKind::DeadlinePassed)) {
+                    failed.extend(question.line_in_words().map(|reason| event::FailedAttempt {
+                        reason,
+                        in_line: true,
+                        ..event::FailedAttempt::default()
+                    }));
+                }
+                return Ok((interruption, failed));
+            }
         };
         Ok((Interruption::Event(what), Vec::new()))
     }

@@ -209,7 +209,11 @@ impl Toolbox {
             // The questions to a model that were made until then are counted.
             Err(_) => {
                 let spent = call.wait.map(PendingModelCall::spent).unwrap_or_default();
-                RawOutcome { spent, ..Err(cut_off(tool, call.deadline)).into() }
+                let mut cut = cut_off(tool, call.deadline);
+                if let Some(waited) = call.wait.and_then(PendingModelCall::line_in_words) {
+                    cut.fault.class.push_str(&format!(": {waited}"));
+                }
+                RawOutcome { spent, ..Err(cut).into() }
             }
         };
         // An answer of a script may say that it was cut, as a database's may.

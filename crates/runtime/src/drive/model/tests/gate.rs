@@ -17,6 +17,7 @@ use crate::journal::memory::MemoryJournal;
 use loopctl_engine::event::Tokens;
 
 const BEGIN_MS: i64 = 1_700_000_000_000;
+const LONG: Duration = Duration::from_secs(600);
 
 /// A process: the gates of a project that has one model.
 #[derive(Clone)]
@@ -41,7 +42,7 @@ impl Process {
 
     async fn enter(&self, tokens: u64) -> GatePass {
         let wait = PendingModelCall::of(&self.deaths, "r");
-        let request = GateRequest { model: "main", id: "m", is_sent: false, tokens, wait: Some(&wait) };
+        let request = GateRequest { model: "main", id: "m", is_sent: false, tokens, patience: LONG, wait: Some(&wait) };
         let Ok(mut pass) = self.gates.of(Path::new("/p"), "main").enter(request).await else {
             panic!("the store answers")
         };
@@ -198,7 +199,8 @@ fn a_server_that_asks_for_a_wait_holds_back_all_that_come_and_they_are_let_in_on
         let (one, other) = (Process::new(&journal, &json!({})), Process::new(&journal, &json!({})));
         let (sent, elsewhere) = (Arc::default(), Arc::default());
         let wait = PendingModelCall::of(&one.deaths, "r");
-        let request = GateRequest { model: "main", id: "m", is_sent: false, tokens: 0, wait: Some(&wait) };
+        let request =
+            GateRequest { model: "main", id: "m", is_sent: false, tokens: 0, patience: LONG, wait: Some(&wait) };
         one.gates.of(Path::new("/p"), "main").hold(Duration::from_secs(30), request);
         let runs: Vec<_> = (0..5).map(|_| one.run(1, 0, &sent)).chain([other.run(1, 0, &elsewhere)]).collect();
         for run in runs {
