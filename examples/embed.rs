@@ -32,7 +32,7 @@ impl EmbeddedTool for Refunds {
             // The model reads the error, and the run continues.
             return Err(ToolError::new("more than 100 euros"));
         }
-        Ok(json!({ "order": refund.order, "paid": refund.cents, "key": call.key }))
+        Ok(json!({ "order": refund.order, "paid": refund.cents, "key": call.key() }))
     }
 }
 

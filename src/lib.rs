@@ -72,7 +72,8 @@
 //! # By task
 //!
 //! **Load a document.** [`Loop::load`] takes a file with the project around it, [`Loop::load_text`] a text; [`LoopBuilder`] has what a
-//! program adds: tools, models, secrets, documents in memory, a store. [`LoadError`] and [`DocumentError`] say what is wrong, with a
+//! program adds: tools, models, secrets, documents in memory, a store ([`journal`]), a [`Script`] that plays the models. [`Project`] is the
+//! project file as a type. [`LoadError`] and [`DocumentError`] say what is wrong, with a
 //! [`Diagnostic`] for each fault. [`Engine`] and its [`EngineBuilder`] hold what many documents share: [`LoopBuilder::engine`].
 //!
 //! **Start and resume.** [`Loop::start`] gives a [`StartRun`], [`Loop::resume`] a [`ResumeRun`]: awaited, they give what is left of the run
@@ -140,17 +141,13 @@ pub use loopctl_engine::trace;
 #[cfg(feature = "cli")]
 use loopctl_engine::{estimate, replay};
 #[doc(hidden)]
-pub use loopctl_lang::{check, compile, diagnostic, policy, program, syntax};
+pub use loopctl_lang::{check, compile, diagnostic, language, policy, program, syntax};
 #[doc(hidden)]
 pub use loopctl_runtime::{drive, project};
 
 /// Stores: [`open`](journal::open) opens one by its name, and [`MemoryJournal`](journal::memory::MemoryJournal) is one in memory.
 #[doc(inline)]
 pub use loopctl_runtime::journal;
-
-/// What can be written in documents, as types of serde: [`Script`](language::Script), and [`Project`](language::Project).
-#[doc(inline)]
-pub use loopctl_lang::language;
 
 #[doc(inline)]
 pub use compile::ToolSignature;
@@ -186,6 +183,8 @@ pub use engine::outcome::{Answer, RunError, Status, Termination};
 pub use engine::step::Refused;
 #[doc(inline)]
 pub use journal::StoreError;
+#[doc(inline)]
+pub use language::{Project, Script};
 #[doc(inline)]
 pub use loopctl_runtime::embed::{
     Keeper, LoadError, Loop, LoopBuilder, Notices, Outcome, PauseOutcome, PausedCall, ResumeRun, RunHandle, RunNotice,

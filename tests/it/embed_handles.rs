@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Payment {
+pub struct Payment {
     /// In cents
     amount: u32,
     #[serde(default)]

@@ -2,7 +2,7 @@
 //! `just host` builds it, with the `Cargo.lock` of loopctl.
 #![cfg(test)]
 
-use loopctl::{EmbeddedTool, Loop, ToolCall, ToolError};
+use loopctl::{EmbeddedTool, Fault, Loop, Missing, ToolCall, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -102,4 +102,17 @@ async fn a_number_of_a_model_that_can_not_be_held_is_answered_with_a_sentence() 
     let ended = charge.start(json!({})).await.unwrap();
     let state = format!("{ended:?}");
     assert!(state.contains("more digits than can be held exactly"), "{state}");
+}
+
+#[tokio::test]
+async fn what_needs_http_is_refused_before_anything_happens() {
+    let action = json!({ "action_name": "ask", "kind": "http", "description": "Asks.", "url": "https://shop.example.com",
+        "http_method": "GET" });
+    let document = json!({ "type": "loop", "properties": { "mode": "react", "objective": "Ask.", "model": "gpt-x",
+        "tools": [{ "type": "action", "name": "ask" }] }, "actions": [action] });
+    let asks = Loop::load_text("ask.json", document.to_string()).api_key("k").build().unwrap();
+    let Err(Fault::Missing(missing)) = asks.start(json!({})).await else { panic!("it is refused") };
+    let what: Vec<&Missing> = missing.iter().map(|missing| &missing.what).collect();
+    assert_eq!(what, [&Missing::Tool { name: "ask".to_owned() }, &Missing::Model { name: "gpt-x".to_owned() }]);
+    assert!(missing.iter().all(|missing| missing.why.contains("feature `http`")), "{missing:?}");
 }

@@ -17,8 +17,8 @@ pub(crate) type LeftRun = Result<Finished, Fault>;
 /// The runs that are driven by tasks of this process.
 #[derive(Default)]
 pub(crate) struct HandledRuns {
-    /// By their ids.
-    runs: Mutex<BTreeMap<String, Arc<HandledRun>>>,
+    /// By their ids, the oldest task first: one that passes a decision to the driver of a run is beside that one.
+    runs: Mutex<BTreeMap<String, Vec<Arc<HandledRun>>>>,
     /// How many there are.
     count: watch::Sender<usize>,
 }
@@ -91,9 +91,11 @@ impl RegisteredRun {
 impl Drop for RegisteredRun {
     fn drop(&mut self) {
         let mut runs = self.all.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another task may drive it meanwhile.
-        if runs.get(&self.run_id).is_some_and(|run| Arc::ptr_eq(run, &self.run)) {
-            runs.remove(&self.run_id);
+        if let Some(tasks) = runs.get_mut(&self.run_id) {
+            tasks.retain(|run| !Arc::ptr_eq(run, &self.run));
+            if tasks.is_empty() {
+                runs.remove(&self.run_id);
+            }
         }
         self.all.count.send_replace(runs.len());
         if self.run.left.borrow().is_none() {
@@ -107,20 +109,21 @@ impl HandledRuns {
     /// Registers a run that a task drives from now on.
     pub fn register(self: &Arc<Self>, run_id: &str, run: &Arc<HandledRun>) -> RegisteredRun {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.insert(run_id.to_owned(), Arc::clone(run));
+        runs.entry(run_id.to_owned()).or_default().push(Arc::clone(run));
         self.count.send_replace(runs.len());
         RegisteredRun { all: Arc::clone(self), run_id: run_id.to_owned(), run: Arc::clone(run) }
     }
 
     /// The run of this id, if a task drives it.
     pub fn get(&self, run_id: &str) -> Option<Arc<HandledRun>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner).get(run_id).cloned()
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.get(run_id)?.first().cloned()
     }
 
     /// Has each run left after its step, for the process that resumes it.
     pub fn leave_all(&self) {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.values().for_each(|run| run.stop.leave());
+        runs.values().flatten().for_each(|run| run.stop.leave());
     }
 
     /// Waits until no task drives a run.

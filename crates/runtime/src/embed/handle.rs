@@ -29,8 +29,7 @@ pub struct RunHandle {
 
 impl RunHandle {
     pub(super) fn new(of: Loop, run_id: String) -> Self {
-        let run = of.engine.driven().get(&run_id);
-        Self { of, run_id, run }
+        Self { of, run_id, run: None }
     }
 
     pub(super) fn driven(of: Loop, run_id: String, run: Arc<HandledRun>) -> Self {
@@ -69,8 +68,10 @@ impl RunHandle {
             return run.left().await;
         }
         loop {
-            if let Some(run) = self.of.engine.driven().get(&self.run_id) {
-                return run.left().await;
+            if let Some(run) = self.of.engine.driven().get(&self.run_id)
+                && let Ok(finished) = run.left().await
+            {
+                return Ok(finished);
             }
             let there = self.of.engine.find(&self.run_id).await?;
             let Some(there) = there else { return Err(Fault::Store(StoreError::NoSuchRun(self.run_id.clone()))) };

@@ -37,8 +37,8 @@ impl Engine {
     /// has expired, and those whose model can be asked again. Each is driven by a task of this process; several processes may keep the
     /// runs of one store. What [`Stop::after_step`](crate::drive::stop::Stop::after_step) interrupted waits for who resumes it.
     ///
-    /// When the keeper is dropped, the runs of these documents, also those that handles started, are left after their step for the
-    /// process that keeps them next; [`Keeper::drain`] waits for that.
+    /// When the keeper is dropped, the runs that tasks of these engines drive, also those that handles started, are left after their step
+    /// for the process that keeps them next; [`Keeper::drain`] waits for that.
     ///
     /// Call it in a tokio runtime.
     pub fn keep<'a>(&self, documents: impl IntoIterator<Item = &'a Loop>) -> Keeper {

@@ -1,5 +1,7 @@
-//! What has the place of the client in a program without one. There is never a response.
+//! What has the place of the client in a program without one. There is never a client, and so never a response.
+#![allow(missing_docs, reason = "each is what reqwest has under the same name")]
 
+use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
@@ -17,23 +19,39 @@ use crate::drive::egress::Egress;
 
 /// No client.
 #[derive(Debug, Clone)]
-pub enum AbsentClient {}
+pub struct AbsentClient {
+    never: Infallible,
+}
 
 /// A request that nobody sends.
 #[derive(Debug)]
 pub struct UnsentRequest {
     url: Url,
     headers: HeaderMap,
-    body: Option<Bytes>,
+    body: Option<UnsentBody>,
 }
 
 /// A response that never comes.
 #[derive(Debug)]
-pub enum AbsentResponse {}
+pub struct AbsentResponse {
+    never: Infallible,
+}
 
 /// An error that never happens, because nothing is sent.
 #[derive(Debug)]
-pub enum AbsentClientError {}
+pub struct AbsentClientError {
+    never: Infallible,
+}
+
+/// A body that nobody sends.
+#[derive(Debug)]
+pub struct UnsentBody(#[allow(dead_code, reason = "nobody sends it")] Bytes);
+
+impl<T: Into<Bytes>> From<T> for UnsentBody {
+    fn from(bytes: T) -> Self {
+        Self(bytes.into())
+    }
+}
 
 /// There is no client.
 ///
@@ -57,9 +75,8 @@ pub fn is_tls_fault(_: &(dyn StdError + 'static)) -> bool {
 }
 
 impl AbsentClient {
-    #[expect(clippy::unused_async, reason = "as of a client")]
     pub async fn execute(&self, _: UnsentRequest) -> Result<AbsentResponse, AbsentClientError> {
-        match *self {}
+        match self.never {}
     }
 }
 
@@ -76,64 +93,63 @@ impl UnsentRequest {
         &mut self.headers
     }
 
-    pub fn body_mut(&mut self) -> &mut Option<Bytes> {
+    pub fn body_mut(&mut self) -> &mut Option<UnsentBody> {
         &mut self.body
     }
 }
 
 impl AbsentResponse {
     pub fn status(&self) -> StatusCode {
-        match *self {}
+        match self.never {}
     }
 
     pub fn headers(&self) -> &HeaderMap {
-        match *self {}
+        match self.never {}
     }
 
     pub fn url(&self) -> &Url {
-        match *self {}
+        match self.never {}
     }
 
     pub fn content_length(&self) -> Option<u64> {
-        match *self {}
+        match self.never {}
     }
 
-    #[expect(clippy::unused_async, reason = "as of a response")]
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, AbsentClientError> {
-        match *self {}
+        match self.never {}
     }
 }
 
 impl AbsentClientError {
     pub fn is_timeout(&self) -> bool {
-        match *self {}
+        match self.never {}
     }
 
     pub fn is_connect(&self) -> bool {
-        match *self {}
+        match self.never {}
     }
 
     pub fn is_body(&self) -> bool {
-        match *self {}
+        match self.never {}
     }
 
     pub fn is_decode(&self) -> bool {
-        match *self {}
+        match self.never {}
     }
 
     pub fn is_builder(&self) -> bool {
-        match *self {}
+        match self.never {}
     }
 
     #[must_use]
     pub fn without_url(self) -> Self {
-        match self {}
+        match self.never {}
     }
 }
 
 impl fmt::Display for AbsentClientError {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {}
+        match self.never {}
     }
 }
 
