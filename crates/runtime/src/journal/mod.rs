@@ -88,8 +88,8 @@ pub trait Journal: Send + Sync {
     /// Appends one event. `seq` counts from 0 and must be the next one; `fence` must be the lease's.
     fn append(&self, entry: Append) -> Ticket<()>;
 
-    /// Appends events of one run that are one decision: after a crash all of them are there, or none. When one is refused, so are those
-    /// behind it.
+    /// Appends events of one run that are one decision: after a crash all of them are there, or none. When the lease does not
+    /// hold, all are refused. The last one alone may use up an answer token: when that is refused, those before it are there.
     fn append_all(&self, entries: Vec<Append>) -> Ticket<()>;
 
     /// All events of a run in their order.

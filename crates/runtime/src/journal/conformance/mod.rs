@@ -45,8 +45,8 @@ pub const CASES: &[(&str, Case)] = &[
         basics::only_the_next_event_is_taken_and_a_refused_one_leaves_nothing,
     ),
     (
-        "events_of_one_decision_are_written_together_and_none_behind_a_refused_one",
-        basics::events_of_one_decision_are_written_together_and_none_behind_a_refused_one,
+        "events_of_one_decision_are_written_together_and_the_last_one_may_be_refused",
+        basics::events_of_one_decision_are_written_together_and_the_last_one_may_be_refused,
     ),
     ("the_same_id_is_the_same_run_or_a_conflict", basics::the_same_id_is_the_same_run_or_a_conflict),
     ("of_a_hundred_who_make_one_run_at_once_one_makes_it", basics::of_a_hundred_who_make_one_run_at_once_one_makes_it),
