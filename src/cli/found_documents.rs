@@ -82,7 +82,7 @@ fn read(target: &Target, named: bool, text: impl Fn(&Target) -> Result<Source, B
 struct OwnPlaces {
     /// The folders that have documents, or have a folder with them.
     folders: BTreeSet<PathBuf>,
-    /// The data of projects: it is no document, wherever it is.
+    /// The data of projects, and the descriptions of their own tools: they are no documents, wherever they are.
     data: HashSet<PathBuf>,
 }
 
@@ -97,7 +97,8 @@ impl OwnPlaces {
             if document.kind == Some(DocumentKind::Project) {
                 let named = document.value.get("documents").and_then(Value::as_object).into_iter().flatten();
                 let files = named.filter_map(|(_, file)| file.as_str().or_else(|| file.get("file")?.as_str()));
-                data.extend(files.filter_map(|file| folder.join(file).canonicalize().ok()));
+                let tools = document.value.get("embedded").and_then(Value::as_str);
+                data.extend(files.chain(tools).filter_map(|file| folder.join(file).canonicalize().ok()));
             }
         }
         Self { folders, data }
@@ -118,10 +119,10 @@ impl OwnPlaces {
     }
 }
 
-/// The folder above one of those whose files are documents.
+/// The folder above one of those whose files are documents. One that is a project itself may hold any files.
 fn above_own(folder: &Path) -> Option<&Path> {
     let is_own = folder.file_name().is_some_and(|name| OWN_FOLDERS.iter().any(|own| name == *own));
-    folder.parent().filter(|_| is_own)
+    folder.parent().filter(|_| is_own && !folder.join(Project::FILE).exists())
 }
 
 /// Whether a command that was to write a document wrote nothing.

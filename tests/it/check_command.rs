@@ -561,7 +561,7 @@ fn a_file_that_is_ours_by_its_place_or_name_is_checked_whatever_is_in_it() {
     for (name, text, code) in [
         ("refund.test.json", r#"{"document": "loop.json", "scenario": [{"name": "n", "expect": {}}]}"#, "L016"),
         ("refund.test.json", "", "L003"),
-        ("tests/refund.test.json", "[{}]", "L010"),
+        ("tests/refund.test.json", "[{}]", "L011"),
         ("actions/x.json", "", "L003"),
         ("loops/a.json", "\n", "L003"),
         ("workflows/b.json", r#"{"name": "b", "steps": {}}"#, "L016"),
@@ -587,6 +587,13 @@ fn a_file_that_is_ours_by_its_place_or_name_is_checked_whatever_is_in_it() {
     place.file("loops/rows.json", "[{\"id\": 1}]");
     let ran = check(&place, &[], 0);
     assert_eq!(ran.stderr, "no errors or warnings in 3 files (4 other JSON files skipped)\n");
+    // A folder of this name that is a project itself may hold other files.
+    let place = Place::new();
+    place.file("loops/loopctl.json", "{}");
+    place.file("loops/a.json", SOUND);
+    place.file("loops/actions/look.json", ACTION);
+    place.file("loops/other.json", "{\"x\": 1}");
+    check(&place, &[], 0);
     // Without a project or a document beside it, such a folder is another tool's.
     let place = Place::new();
     place.file("a/loop.json", SOUND);
@@ -598,7 +605,7 @@ fn a_file_that_is_ours_by_its_place_or_name_is_checked_whatever_is_in_it() {
 #[test]
 fn the_key_of_a_model_is_reported_where_the_model_is_named() {
     let place = Place::new();
-    place.file("loop.json", SOUND.replacen('{', "{\n\"model\": \"gpt-4o-mini\",\n", 1));
+    place.file("loop.json", SOUND.replacen("\"mode\"", "\n\"model\": \"gpt-4o-mini\",\n\"mode\"", 1));
     place.file("actions/look.json", ACTION);
     let ran = place.call(&["check", "--env", "--format", "json", "loop.json"]);
     let faults: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();

@@ -104,7 +104,7 @@ fn every_address_of_a_run_that_ended_shows_what_was_there() {
         assert!(text.contains(words), "{words}: {text}");
     }
     let text = place.call(&["trace", "r", "--at", "each.2.inner"]).stdout;
-    assert!(text.contains("1 item: 1 failed\n0 failed\n"), "{text}");
+    assert!(text.contains("1 item: 1 failed\nitem 0 failed\n"), "{text}");
     let html = place.call(&["trace", "r", "--at", "each", "--format", "html"]).stdout;
     assert!(html.contains("<h2 class=\"title\">Items</h2>\n<p>3 items: 3 completed</p>"), "{html}");
     let both = place.call(&["trace", "r", "--at", "each", "--format", "json", "--reasoning"]);
