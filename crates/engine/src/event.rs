@@ -225,8 +225,9 @@ pub struct Started {
 /// `output` and `collect`, in `hasKey`, `length` and `@x.y?`, and in the blocks of a text; the templates and paths of a step are bounded
 /// together, by what they read, too; and thoughts and calls are no notes of a history. 8: a step whose approval is escalated asks in a
 /// new pause; JSON is read out of fences of all forms, half of a surrogate pair in the JSON of a text is U+FFFD, and a condition that
-/// needs a part of a text which is no JSON fails.
-pub const EDITION: u32 = 8;
+/// needs a part of a text which is no JSON fails. 9: with a spent budget, a workflow or an item begins no further step, also none that
+/// asks no model.
+pub const EDITION: u32 = 9;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_first(edition: &u32) -> bool {

@@ -129,6 +129,11 @@ impl RunHeader {
         self.edition >= 8
     }
 
+    /// Whether a workflow, or an item, whose budget is spent begins no further step, also none that asks no model.
+    pub(super) fn stops_when_spent(&self) -> bool {
+        self.edition >= 9
+    }
+
     /// Whether the model reads that notes of its history were cut off, or why there are none.
     pub(super) fn marks_cut_notes(&self) -> bool {
         self.edition >= 6

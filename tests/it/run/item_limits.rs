@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Gate, Server};
-use crate::common::{complete, think};
-use crate::run::workflows::{answer, foreach, place, run, steps};
+use crate::common::{Place, complete, think};
+use crate::run::workflows::{answer, definition, foreach, place, resume, run, steps};
 
 fn judge(id: &str) -> Value {
     json!({ "id": id, "type": "loop", "properties": { "mode": "react", "objective": "Judge {{one}}.",
@@ -67,4 +67,71 @@ fn a_loop_in_an_item_ends_when_the_time_of_the_item_is_over() {
     assert_eq!((&item["status"], &item["error"]["code"]), (&json!("failed"), &json!("run_failed")), "{result:#}");
     let message = item["error"]["message"].as_str().unwrap();
     assert!(message.contains("ended: timeout"), "{message}");
+}
+
+/// A place whose model uses 1,100 tokens with each reply.
+fn costly() -> Place {
+    let place = place();
+    let reply = json!({ "text": complete(json!("fine")).to_string(), "usage": { "input": 900, "output": 200 } });
+    place.json("script.json", &json!({ "replies": [reply], "tools": { "b": [{ "n": 2 }], "c": [{ "n": 3 }] } }));
+    place
+}
+
+#[test]
+fn an_item_whose_budget_is_spent_begins_no_further_step_of_any_kind() {
+    let settings = json!({ "item_budget": { "tokens": 1_000 }, "failure_strategy": "continue_on_error", "max_concurrency": 2,
+        "collect_results": true, "result_key": "all" });
+    let asks = json!({ "id": "ok", "type": "PbotApproval", "properties": { "comment": "Pay?" } });
+    let waits = json!({ "id": "later", "type": "wait", "properties": { "for": "1h" } });
+    let inner = json!({ "id": "inner", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.items",
+        "item_variable_name": "two", "actions_to_execute": [{ "type": "b" }] } });
+    for (id, mut step) in
+        [("pay", json!({ "id": "pay", "type": "b" })), ("ok", asks), ("later", waits), ("inner", inner)]
+    {
+        let place = costly();
+        // A step that its filter leaves out needs no budget.
+        step["filter"] = json!({ "condition": { "equal": ["@one", 1] } });
+        steps(&place, json!([foreach("@input.items", settings.clone(), json!([judge("judge"), step]))]));
+        let (ran, result) = run(&place, json!({ "items": [1, 2] }));
+        assert_eq!(ran.code, 0, "{id}: {ran:#?}");
+        let all = &answer(&result)["all"];
+        let error = &all[0]["error"];
+        let at = format!("each.0.{id}");
+        assert_eq!((&error["code"], &error["step"]), (&json!("budget"), &json!(at)), "{result:#}");
+        assert_eq!(all[1]["status"], "completed", "{result:#}");
+    }
+}
+
+#[test]
+fn a_workflow_whose_budget_is_spent_begins_no_further_step_until_it_is_raised() {
+    let place = costly();
+    let budget = json!({ "tokens": 1_000 });
+    let judge = json!({ "id": "judge", "type": "loop", "properties": { "mode": "react", "objective": "Judge.",
+        "tools": [{ "type": "action", "name": "a" }] } });
+    let pay = json!({ "id": "pay", "type": "b" });
+    let status_of = |result: &Value, at: &str| {
+        let found = result["steps"].as_array().unwrap().iter().find(|step| step["at"] == at).cloned();
+        found.map(|step| step["status"].clone())
+    };
+    definition(&place, json!({ "budget": budget, "actions": [judge, pay] }));
+    let (ran, result) = run(&place, json!({}));
+    assert_eq!((ran.code, &result["termination"]), (1, &json!("budget")), "{ran:#?}");
+    assert_eq!(
+        (status_of(&result, "judge"), status_of(&result, "pay")),
+        (Some(json!("completed")), None),
+        "{result:#}"
+    );
+    let (ran, result) = resume(&place, &["--budget-tokens", "100000"]);
+    assert_eq!((ran.code, status_of(&result, "pay")), (0, Some(json!("completed"))), "{ran:#?}");
+
+    // What handles the end is a step that asks no model; nothing that the last step used takes its outcome from it.
+    let handled = json!({ "budget": budget, "actions": [judge, pay], "on_failure": [{ "id": "note", "type": "c" }] });
+    for (more, code, note) in
+        [(handled, 1, Some(json!("completed"))), (json!({ "budget": budget, "actions": [judge] }), 0, None)]
+    {
+        let place = costly();
+        definition(&place, more);
+        let (ran, result) = place.run(&["--run-id", "again"]);
+        assert_eq!((ran.code, status_of(&result, "on_failure.note")), (code, note), "{ran:#?}");
+    }
 }

@@ -47,6 +47,8 @@ pub(super) struct Advance<'p> {
     pub freed: bool,
     /// Whether the budget is spent.
     pub is_spent: bool,
+    /// Whether no further step begins because of that, whatever it does.
+    pub is_over: bool,
     /// The loops around the present list, the outermost first.
     pub around: Vec<TakenItems>,
     /// How often failed steps were run again.
@@ -116,6 +118,7 @@ impl<'p> StepList<'p> {
 impl<'p> Advance<'p> {
     /// What an event of a run advances.
     pub fn of(program: &'p FlowProgram, state: &FlowState) -> Self {
+        let is_spent = budget::is_spent(program, state);
         Self {
             program,
             header: Arc::clone(&state.header),
@@ -126,7 +129,9 @@ impl<'p> Advance<'p> {
             spending: spending(program, &state.progress.open()),
             may_spend: may_spend(program, state),
             freed: false,
-            is_spent: budget::is_spent(program, state),
+            is_spent,
+            // A workflow without models spends nothing: what is left of the budget above it, it does not need.
+            is_over: is_spent && state.header.stops_when_spent() && program.spends(),
             around: Vec::new(),
             round: state.progress.rounds,
             changed: BTreeMap::new(),
@@ -242,13 +247,11 @@ impl<'p> Advance<'p> {
                 [&own, &frame.keys, &frame.given].into_iter().chain(around.iter().copied()).collect();
             self.with_scope(&names, |advance, scope| advance.choose(step, list, frame, scope))
         };
-        let Some(ChosenStep { step, opened }) = chosen else {
-            if list.of.is_none() {
-                self.records.push(self.skipped(list, step));
-            }
-            frame.next += 1;
+        let Some(ChosenStep { step, opened }) = chosen else { return self.leave_out(list, step, frame) };
+        if self.may_not_begin(step) {
+            self.stopping = self.stopping.or(Some(Stopping::Budget));
             return;
-        };
+        }
         let opened = match opened {
             Ok(opened) => opened,
             Err(BeginFault { code, message }) => {
@@ -385,6 +388,13 @@ impl<'p> Advance<'p> {
         }
     }
 
+    /// Whether the budget of the run is spent, so that a step does not begin that asks no model. One that does is held when it is to be
+    /// requested, and a choice leads to the steps of a case, which are asked about themselves.
+    fn may_not_begin(&self, step: &FlowStep) -> bool {
+        let is_asked = step.spends() || matches!(step.action, StepAction::Choose(_));
+        self.is_over && !self.is_handling && !is_asked
+    }
+
     /// Whether the time or the budget of an item is spent.
     fn over(&self, list: &StepList<'_>, step: &FlowStep, frame: &StepFrame) -> Option<BeginFault> {
         if frame.is_handling() {
@@ -397,11 +407,20 @@ impl<'p> Advance<'p> {
         {
             return Some(BeginFault::new("timeout", format!("the item's {most} ms are over")));
         }
-        let budget = foreach.item_budget.as_ref().filter(|_| step.spends())?;
+        let counts = step.spends() || self.header.stops_when_spent();
+        let budget = foreach.item_budget.as_ref().filter(|_| counts)?;
         let tokens = frame.spent.tokens.input.saturating_add(frame.spent.tokens.output);
         let over = budget.tokens.is_some_and(|most| tokens >= most)
             || budget.cost_usd.is_some_and(|most| frame.spent.cost_usd >= most);
         over.then(|| BeginFault::new("budget", "the item's budget is spent".to_owned()))
+    }
+
+    /// No step runs in the place of this one.
+    fn leave_out(&mut self, list: &StepList<'_>, step: &FlowStep, frame: &mut StepFrame) {
+        if list.of.is_none() {
+            self.records.push(self.skipped(list, step));
+        }
+        frame.next += 1;
     }
 
     pub fn skipped(&self, list: &StepList<'_>, step: &FlowStep) -> StepRecord {

@@ -467,3 +467,46 @@ fn a_step_that_waits_for_room_is_requested_again_by_a_retry_or_when_the_time_has
     }
     assert!(take(&mut state, 1_002, retry()).is_err(), "nothing waits any more");
 }
+
+#[test]
+fn with_a_spent_budget_no_step_begins_that_asks_no_model_but_in_runs_of_older_editions() {
+    let steps = json!([
+        { "id": "judge", "type": "loop", "properties": { "mode": "react", "objective": "Judge.", "tools": [{ "type": "action", "name": "look" }] } },
+        { "id": "pay", "type": "work", "properties": {} } ]);
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.items",
+        "item_variable_name": "one", "item_budget": { "tokens": 10 }, "actions_to_execute": steps } });
+    let budget = json!({ "tokens": 10 });
+    for definition in [json!({ "budget": budget, "actions": steps }), json!({ "actions": [each] })] {
+        let mut texts = Texts::new(Source::new("w.json", json!({ "name": "w", "definition": definition }).to_string()));
+        texts.actions.push(Source::new("actions/a.json", ACTIONS));
+        let program = compile(&texts).program.unwrap();
+        for (edition, requested, status) in [(8, 1, Status::Running), (9, 0, Status::Failed)] {
+            let EventKind::Started(mut start) = started() else { unreachable!() };
+            (start.input, start.edition) = (json!({ "items": [1] }), edition);
+            let mut state = State::new(&program);
+            let mut take = |wall_ms, kind| {
+                steps_of(&step(&program, &mut state, Event { at: Moment { wall_ms, active_ms: 0 }, kind }).unwrap())
+            };
+            let first = take(1, EventKind::Started(start));
+            let EventKind::StepReturned(mut judged) = work_returned(&first[0].to_string()) else { unreachable!() };
+            judged.kind = "loop".to_owned();
+            judged.tokens = Some(Tokens { input: 10, output: 5, ..Tokens::default() });
+            assert_eq!(take(2, EventKind::StepReturned(judged)).len(), requested, "{edition}: {definition}");
+            assert_eq!(state.status(), status, "{edition}: {definition}");
+        }
+    }
+}
+
+#[test]
+fn a_workflow_that_asks_no_model_needs_nothing_of_the_budget_above_it() {
+    let document =
+        json!({ "name": "w", "definition": { "actions": [{ "id": "pay", "type": "work", "properties": {} }] } });
+    let mut texts = Texts::new(Source::new("w.json", document.to_string()));
+    texts.actions.push(Source::new("actions/a.json", ACTIONS));
+    let program = compile(&texts).program.unwrap();
+    let EventKind::Started(mut start) = started() else { unreachable!() };
+    start.bound.tokens = Some(0);
+    let mut state = State::new(&program);
+    let event = Event { at: Moment::default(), kind: EventKind::Started(start) };
+    assert_eq!(steps_of(&step(&program, &mut state, event).unwrap()).len(), 1);
+}

@@ -288,6 +288,13 @@ impl FlowProgram {
         each_step(&self.steps, visit);
     }
 
+    /// Whether a step asks models.
+    pub fn spends(&self) -> bool {
+        let mut spends = false;
+        self.each(&mut |step| spends |= step.spends());
+        spends
+    }
+
     /// Visits all steps, each with whether a budget in US dollars counts it: that of the workflow, or one of the items
     /// around it.
     pub fn each_priced<'f>(&'f self, visit: &mut dyn FnMut(&'f FlowStep, bool)) {

@@ -263,10 +263,10 @@ impl Program {
 
     /// Whether its runs ask models. A loop does; a workflow may have no step that does.
     pub fn spends(&self) -> bool {
-        let Self::Flow(program) = self else { return true };
-        let mut spends = false;
-        program.each(&mut |step| spends |= step.spends());
-        spends
+        match self {
+            Self::Loop(_) => true,
+            Self::Flow(program) => program.spends(),
+        }
     }
 
     /// Whether its runs need a model: a loop asks one, and so does a step that is a loop.

@@ -52,7 +52,7 @@ impl<'m> Model<'m> {
         }
     }
 
-    /// `most`: once so many tokens are spent in all, no further run begins.
+    /// `most`: once so many tokens are spent in all, no further step begins.
     pub fn list(&mut self, steps: &[Value], prefix: &str, around: &Names<'_>, most: u64) -> Listed {
         let mut listed = Listed::default();
         for (number, first) in steps.iter().enumerate() {
@@ -67,7 +67,7 @@ impl<'m> Model<'m> {
                     (Some(false), None) => break,
                     (holds, _) => {
                         listed.ran = true;
-                        let is_spent = step["properties"]["mode"] == "react" && self.spent >= most;
+                        let is_spent = self.spent >= most;
                         let given = match holds {
                             Some(_) if self.late.contains(&at) => self.fails(&at, "timeout"),
                             Some(_) if is_spent => self.fails(&at, "budget"),
