@@ -15,6 +15,9 @@ use super::world::{Engine, Resume, Watch, World};
 use crate::drive::future::BoxFuture;
 use loopctl_engine::event::{EventKind, ToolFault, ToolResult, ToolReturned};
 use loopctl_engine::outcome::Status;
+use loopctl_engine::state::State;
+use loopctl_engine::step::step;
+use loopctl_lang::program::Program;
 
 /// Performs the call: creates the run, unless an earlier driver of the caller did, and has it driven.
 pub(super) fn call<'a>(
@@ -32,6 +35,7 @@ pub(super) fn call<'a>(
             let returned = ToolReturned::without_tokens(call, result, clock::elapsed_ms(began), run_id);
             PerformedCall::Event(EventKind::ToolReturned(returned))
         };
+        let launched = Arc::clone(&program);
         let is_known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
         // One that an earlier driver created waits already.
         let place = if is_known {
@@ -78,8 +82,20 @@ pub(super) fn call<'a>(
                 place.launch(LaunchedRun { run_id: run_id.clone(), program, drive });
             }
         }
-        Ok(returned(ToolResult::Ok(json!({ "run_id": run_id, "status": status })), Some(run_id)))
+        let shown = match is_known && world.toolbox.is_offline() {
+            true => status_at_start(&Engine { world }, &launched, &run_id).await.unwrap_or(status),
+            false => status,
+        };
+        Ok(returned(ToolResult::Ok(json!({ "run_id": run_id, "status": shown })), Some(run_id)))
     })
+}
+
+/// The status that a run had when it was started: a play with a crash gives what it gives without one, however far the run is by then.
+async fn status_at_start(engine: &Engine, program: &Program, run_id: &str) -> Option<Status> {
+    let first = engine.events(run_id).await.ok()?.into_iter().next()?;
+    let mut state = State::new(program);
+    step(program, &mut state, first).ok()?;
+    Some(state.status())
 }
 
 /// The owner of a run.
