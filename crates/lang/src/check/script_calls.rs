@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use self::cases::cases;
 use self::replies::replies;
+pub(super) use self::replies::too_many_calls;
 use super::Cursor;
 use super::scenario::endings::programs;
 use crate::compile::Compiled;

@@ -1,17 +1,21 @@
 //! Scenarios that can't be played, or can't hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::endings::programs;
 use super::{PlacedExpectations, ScenarioSubject};
+use crate::check::script_calls::too_many_calls;
 use crate::diagnostic::{Diagnostic, codes, nearest};
+use crate::language::react::Dialect;
 use crate::language::scenario::{
     FaultPlan, Quantities, Scenario, ScenarioDecision, ScenarioDelivery, ScenarioFault, ToolFailure,
 };
 use crate::program::input_file;
 use crate::program::webhook::{Delivery, DeliveryOutcome};
 use crate::program::{LoopProgram, Program, bind, builtin};
+use crate::syntax::token;
 
 const CODE: &str = codes::SCENARIO_SENSE;
 
@@ -48,7 +52,9 @@ pub(super) fn check(subject: &ScenarioSubject<'_>, found: &mut Vec<Diagnostic>) 
             found.push(subject.warning(CODE, format!("{at}/name"), message).help("say under `expect` what must hold"));
         }
         leftover(subject, scenario, &at, found);
+        several_calls(subject, scenario, &at, found);
     }
+    calls_below(subject, &subject.file.loops, "", found);
     for placed in subject.expectations() {
         at_odds(subject, &placed, found);
     }
@@ -229,6 +235,49 @@ fn leftover(subject: &ScenarioSubject<'_>, scenario: &Scenario, at: &str, found:
         let fault =
             subject.warning(CODE, pointer, "this reply is never asked for: the one before ends the run".to_owned());
         found.push(fault.help("replies that are left over are a failure"));
+    }
+}
+
+/// Several calls in a reply, where each loop that is given it takes one: the run can't continue with it.
+fn several_calls(subject: &ScenarioSubject<'_>, scenario: &Scenario, at: &str, found: &mut Vec<Diagnostic>) {
+    calls_below(subject, &scenario.loops, at, found);
+    let Some(program) = subject.program else { return };
+    let has_own = |name: &String| scenario.loops.contains_key(name) || subject.file.loops.contains_key(name);
+    let own: Vec<&LoopProgram> = match program.as_loop() {
+        Some(main) => vec![main],
+        None => programs(program).into_iter().filter_map(Program::as_loop).filter(|one| !has_own(&one.name)).collect(),
+    };
+    let replies = scenario.replies.as_deref().unwrap_or_default();
+    one_call_each(subject, replies, &format!("{at}/replies"), &own, found);
+}
+
+/// The same in the replies of called loops, by their names.
+fn calls_below(
+    subject: &ScenarioSubject<'_>,
+    loops: &BTreeMap<String, Vec<Value>>,
+    at: &str,
+    found: &mut Vec<Diagnostic>,
+) {
+    let Some(program) = subject.program else { return };
+    for (name, replies) in loops {
+        let of_name = programs(program).into_iter().filter_map(Program::as_loop).filter(|one| one.name == *name);
+        one_call_each(subject, replies, &format!("{at}/loops/{}", token(name)), &of_name.collect::<Vec<_>>(), found);
+    }
+}
+
+fn one_call_each(
+    subject: &ScenarioSubject<'_>,
+    replies: &[Value],
+    at: &str,
+    own: &[&LoopProgram],
+    found: &mut Vec<Diagnostic>,
+) {
+    // In the other dialects, the model reads that there are too many: a scenario may be about that.
+    if own.iter().any(|program| program.properties.dialect != Dialect::Json) {
+        return;
+    }
+    for (number, reply) in replies.iter().enumerate() {
+        found.extend(too_many_calls(subject.document, reply, &format!("{at}/{number}"), own));
     }
 }
 

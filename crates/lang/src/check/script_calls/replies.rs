@@ -78,8 +78,13 @@ fn after_the_end(document: &Document, replies: &[Value], pointer: &str, next: us
     Some(fault.help("take it out, or put it before the answer"))
 }
 
-/// Several calls in a reply, where each loop takes fewer.
-fn too_many_calls(document: &Document, reply: &Value, at: &str, own: &[&LoopProgram]) -> Option<Diagnostic> {
+/// Several calls in a reply, where each of these loops takes fewer.
+pub(in crate::check) fn too_many_calls(
+    document: &Document,
+    reply: &Value,
+    at: &str,
+    own: &[&LoopProgram],
+) -> Option<Diagnostic> {
     let calls = reply.get("calls").and_then(Value::as_array)?.len();
     let most = |program: &&LoopProgram| match program.properties.dialect {
         Dialect::Json => 1,
@@ -91,7 +96,7 @@ fn too_many_calls(document: &Document, reply: &Value, at: &str, own: &[&LoopProg
     let is_json = own.iter().all(|program| program.properties.dialect == Dialect::Json);
     let (message, help) = match is_json {
         true => (
-            "a reply in the dialect `json` is one call: the model would read that this one is refused".to_owned(),
+            "a reply in the dialect `json` is one call: the run would end here with `model_protocol`".to_owned(),
             "write a reply for each call, or give the loop another `dialect`: `tool_calls`, `tags`",
         ),
         false => (
