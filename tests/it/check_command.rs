@@ -612,3 +612,14 @@ fn the_key_of_a_model_is_reported_where_the_model_is_named() {
     let key = faults.iter().find(|fault| fault["code"] == "L133").unwrap_or_else(|| panic!("{ran:#?}"));
     assert_eq!(key["line"], 2, "{key}");
 }
+
+#[test]
+fn the_types_that_have_a_field_are_each_named_once() {
+    let place = sound();
+    let step = r#"{"type": "choose", "cases": [{"steps": []}], "timeout_ms": 1000}"#;
+    place.file("workflows/w.json", format!(r#"{{"name": "w", "definition": {{"actions": [{step}]}}}}"#));
+    let faults = report(&place, &["workflows/w.json"], 1);
+    let help =
+        faults.iter().find_map(|fault| fault["help"].as_str().filter(|help| help.contains("is a field of type")));
+    assert_eq!(help.map(|help| help.matches("`loop`").count()), Some(1), "{faults:#?}");
+}

@@ -39,7 +39,13 @@ struct UnknownIn<'o, 'a> {
 fn of_sibling(union: &SchemaForm, name: &str) -> Option<String> {
     let tag = union.tag?;
     let has = |(word, branch): &(Option<&'static str>, LazyForm)| word.filter(|_| branch.fields.has(name));
-    let words: Vec<String> = union.one_of.iter().filter_map(has).map(|word| format!("`{word}`")).collect();
+    let mut words: Vec<String> = Vec::new();
+    for word in union.one_of.iter().filter_map(has).map(|word| format!("`{word}`")) {
+        // Two branches may have the same word: a loop that is written as a step, and one with a document of its own.
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
     (!words.is_empty()).then(|| format!("`{name}` is a field of {tag} {}", listed(&words)))
 }
 
