@@ -149,14 +149,17 @@ impl<'j, 'a> WrittenSettings<'j, 'a> {
     }
 }
 
-/// Warns of a list that is declared as a text: it may be one that is JSON.
+/// Warns of a list that is declared as a text: it may be one that is JSON. Nothing where the schema declares that.
 fn text_of_list(settings: &WrittenSettings<'_, '_>, name: &str) -> Option<Diagnostic> {
-    let known = settings.known(name).filter(|known| known.may_be_json())?;
+    let known = settings.known(name).filter(|known| known.may_be_json() && !known.is_json)?;
     let path = settings.text(name).unwrap_or_default();
     let message = format!("`{path}` is {}: only the JSON of a list is taken as one", known.types.called());
     let fault = Diagnostic { severity: Severity::Warning, ..settings.at(name, message)? };
     if known.text == DeclaredText::Reply {
         return Some(fault.help("give the action of the model an `answer_schema` that describes the list"));
     }
-    Some(fault.help("with another text the step fails; declare it as `\"type\": \"array\"` if it is a list"))
+    Some(fault.help(
+        "with another text the step fails; declare it as `\"type\": \"array\"` if it is a list, or say that it is JSON with \
+         `\"contentMediaType\": \"application/json\"`",
+    ))
 }

@@ -239,6 +239,13 @@ fn wrong_type(
         let fault = Diagnostic { severity: Severity::Warning, ..fault };
         return Some(fault.help("give the action of the model an `answer_schema` that describes the list"));
     }
+    // A text that is the JSON of a list is read as one.
+    if need.types == JsonTypes::LIST && operand.form == OperandForm::Path && operand.known.may_be_json() {
+        let fault = Diagnostic { severity: Severity::Warning, ..fault };
+        let is = "only the JSON of a list is taken as one: declare it as `\"type\": \"array\"` if it is a list, or say that it is \
+            JSON with `\"contentMediaType\": \"application/json\"`";
+        return (!operand.known.is_json).then(|| fault.help(is));
+    }
     let otherwise =
         if whole.is_of_call() { "each call would ask for approval" } else { "the step would fail each time" };
     Some(match need.types {

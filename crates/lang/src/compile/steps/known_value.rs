@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::bounds::SchemaBounds;
 use crate::compile::ValueKind;
 use crate::program::canonical::is_same;
-use crate::program::schema::Schema;
+use crate::program::schema::{Schema, is_declared_json};
 use crate::syntax::quoted;
 
 /// A set of JSON types.
@@ -124,6 +124,8 @@ pub(crate) struct KnownValue {
     pub pattern: Option<KnownPattern>,
     /// Of a text: what its schema says of it.
     pub text: DeclaredText,
+    /// Of a text: whether its schema declares that it is JSON.
+    pub is_json: bool,
     /// Of an object: the name of its only list.
     pub list: Option<String>,
     /// Of a value whose types are open: those that are seen in a column, or in the entries of a file.
@@ -208,6 +210,7 @@ impl KnownValue {
             length: SchemaBounds::COUNT,
             pattern: None,
             text: DeclaredText::Open,
+            is_json: false,
             list: None,
             seen: None,
             entries: None,
@@ -302,6 +305,7 @@ impl KnownValue {
             pattern: KnownPattern::of_schema(schema),
             words,
             text,
+            is_json: schema.as_object().is_some_and(is_declared_json),
             list: lone_list(schema),
             seen: None,
             entries: schema.get("items").filter(|_| types == JsonTypes::LIST).and_then(JsonTypes::declared),

@@ -166,8 +166,9 @@ fn below<'s>(part: &'s Map<String, Value>, step: &PathStep) -> Below<'s> {
         (["array"], PathStep::Name(name)) if name.bytes().all(|byte| byte.is_ascii_digit()) => item(part),
         (["array" | "string"], PathStep::Name(name)) if name == "length" => Below::Open,
         (["object"], PathStep::Entry) => Below::Open,
-        // A path into a text that is JSON reads the JSON.
+        // A path into a text that is JSON reads the JSON, and so does a block that goes through it.
         (["string"], PathStep::Name(_)) if is_json(part) => Below::Open,
+        (["string"], PathStep::Entry) if is_declared_json(part) => Below::Open,
         ([of_type @ ("array" | "string" | "integer" | "number" | "boolean")], step) => {
             let is = match *of_type {
                 "array" => "is a list",
@@ -236,10 +237,16 @@ fn members_of_entries(list: &Map<String, Value>) -> Option<&Map<String, Value>> 
 
 /// Whether a text is said to hold JSON.
 fn is_json(part: &Map<String, Value>) -> bool {
-    let says = |keyword: &str| {
-        part.get(keyword).and_then(Value::as_str).is_some_and(|text| text.to_ascii_lowercase().contains("json"))
-    };
-    part.contains_key("contentSchema") || ["contentMediaType", "format", "description", "title"].into_iter().any(says)
+    is_declared_json(part) || ["format", "description", "title"].into_iter().any(|keyword| names_json(part, keyword))
+}
+
+/// Whether a schema declares that its texts are JSON.
+pub fn is_declared_json(part: &Map<String, Value>) -> bool {
+    part.contains_key("contentSchema") || names_json(part, "contentMediaType")
+}
+
+fn names_json(part: &Map<String, Value>, keyword: &str) -> bool {
+    part.get(keyword).and_then(Value::as_str).is_some_and(|text| text.to_ascii_lowercase().contains("json"))
 }
 
 /// Whether a text is said to be something else than JSON.
@@ -294,6 +301,8 @@ mod tests {
             ("items.name", Some("is a list and has no `name`")),
             ("items.*.name.first", Some("is a text and has no `first`")),
             ("count.*", Some("is a number, and `each` needs a list")),
+            ("note.*", Some("is a text, and `each` needs a list")),
+            ("raw.*", None),
             ("ref.start", Some("has no `start`")),
             ("missing", Some("has no `missing`")),
             ("customer", None),

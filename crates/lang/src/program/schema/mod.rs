@@ -40,7 +40,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::advice::{Advice, Fix, advice, is_type_word, type_meant};
 pub(crate) use self::alphabet::Alphabet;
-pub use self::description::{AbsentStep, Described, LargeTypes, StepOwner, described, short};
+pub use self::description::{AbsentStep, Described, LargeTypes, StepOwner, described, is_declared_json, short};
 pub use self::examination::Examined;
 pub(crate) use self::pattern::TextPattern;
 use super::reference::escape_pointer;
