@@ -114,6 +114,22 @@ impl WaitingQuestion {
             && decision.at.as_ref().is_none_or(|at| self.at.as_ref() == Some(at))
     }
 
+    /// Whether a decision is about it that is kept for crashes.
+    fn takes_kept(&self, decision: &ScenarioDecision) -> bool {
+        let takes = match self.kind {
+            Termination::Uncertain => true,
+            Termination::ModelError => decision.retry == Some(true),
+            _ => false,
+        };
+        takes && is_for_crashes(decision) && self.is_meant(decision)
+    }
+
+    /// Whether it waits for an event that a decision is about: the data fits, or there is none.
+    fn takes_event(&self, decision: &ScenarioDecision) -> bool {
+        let fits = decision.by.is_some() || self.comes(decision.answer.as_ref()).is_ok();
+        self.awaits.is_some() && self.is_meant(decision) && fits
+    }
+
     /// Whether an event with this data comes to it.
     ///
     /// # Errors
@@ -146,11 +162,10 @@ pub fn is_for_crashes(decision: &ScenarioDecision) -> bool {
     says || decision.retry.is_some() && decision.about.as_deref() != Some("model_error")
 }
 
-/// Whether a decision that names no kind asks a model again that a run waits for: a call that a crash left open is not alone in
-/// being retried.
-pub fn asks_model_again(decision: &ScenarioDecision, state: &State) -> bool {
-    let is_meant = |one: &WaitingQuestion| one.kind == Termination::ModelError && one.is_meant(decision);
-    decision.retry == Some(true) && is_for_crashes(decision) && waiting(state).iter().any(is_meant)
+/// The kind of what a run waits for that a decision is about which is kept for crashes: a call whose answer was lost without one, or a
+/// model that a retry without a kind asks again. None when it is about nothing that waits.
+pub fn kept_for(decision: &ScenarioDecision, state: &State) -> Option<Termination> {
+    waiting(state).iter().find(|one| one.takes_kept(decision)).map(|one| one.kind)
 }
 
 /// What a decision means for the pause that a run is in.
@@ -160,7 +175,10 @@ pub fn asks_model_again(decision: &ScenarioDecision, state: &State) -> bool {
 pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, String> {
     let waiting = waiting(state);
     let find = |is_wait: bool| waiting.iter().find(|one| one.kind.is_wait() == is_wait && one.is_meant(decision));
-    let Some(meant) = find(false).or_else(|| find(true)) else {
+    let kept = waiting.iter().find(|one| one.takes_kept(decision));
+    // An event goes to the first step that it fits.
+    let event = || waiting.iter().find(|one| one.takes_event(decision));
+    let Some(meant) = kept.or_else(|| find(false)).or_else(event).or_else(|| find(true)) else {
         let names: Vec<String> = waiting.iter().map(WaitingQuestion::words).collect();
         return Err(format!("the run waits for something else: {}", names.join(", ")));
     };
@@ -203,23 +221,27 @@ pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, 
 }
 
 /// When a run that waits for a time, or for an event that does not come, continues by itself, in milliseconds since 1970; none
-/// when it waits for a human, or when the next decision of the scenario is about the wait: it ends it, or is the data of the event.
+/// when it waits for a human, or when the next decision of the scenario is about the wait: it ends it, or is the data of the event, that
+/// nobody gives it, or that it does not come in time.
 pub fn wait_ends_at_ms(state: &State, next: Option<&ScenarioDecision>) -> Option<i64> {
     let Phase::Paused { pause, .. } = &state.phase else { return None };
     let kind = pause.question.kind;
-    let is_data = |decision: &ScenarioDecision| kind == Termination::WaitingEvent && decision.answer.is_some();
+    let of_event = |decision: &ScenarioDecision| {
+        let says = decision.answer.is_some() || decision.deny.is_some() || decision.expires == Some(true);
+        kind == Termination::WaitingEvent && says
+    };
     let is_named = |decision: &ScenarioDecision| decision.about.is_some() || decision.at.is_some();
-    let next = next.filter(|next| is_named(next) || is_data(next));
+    let next = next.filter(|next| is_named(next) || of_event(next));
     let is_ended = next.is_some_and(|next| waiting(state).iter().any(|waiting| waiting.is_meant(next)));
     due_at_ms(state).filter(|_| kind.is_wait() && !is_ended)
 }
 
 /// What is decided about a call whose outcome a crash left open: what the scenario says, or else that it happened as it
-/// was played; one that was not played is made again. None if no such call waits.
-pub fn after_crash(state: &State, decisions: &[ScenarioDecision], staged: &[StagedCall]) -> Option<Resume> {
+/// was played; one that was not played is made again. None if no such call waits, and for one whose answer is lost without a crash, too.
+pub fn after_crash(state: &State, decisions: &[&ScenarioDecision], staged: &[StagedCall]) -> Option<Resume> {
     let waiting = waiting(state);
     let open = waiting.iter().find(|waiting| waiting.kind == Termination::Uncertain)?;
-    let said = decisions.iter().find(|decision| is_for_crashes(decision) && open.is_meant(decision));
+    let said = decisions.iter().copied().find(|decision| is_for_crashes(decision) && open.is_meant(decision));
     // The run that asks, where it is known.
     let run = match (state, &state.phase) {
         (State::Loop(_), Phase::Paused { pause, .. }) => {
@@ -239,7 +261,11 @@ pub fn after_crash(state: &State, decisions: &[ScenarioDecision], staged: &[Stag
             call.action == open.action && call.input == open.input && open.call.is_none_or(is_it)
         }
     };
-    let played = staged.iter().rev().find(is_same).and_then(|call| match &call.result {
+    let call = staged.iter().rev().find(is_same);
+    if call.is_some_and(|call| call.asks_whether_it_happened) {
+        return None;
+    }
+    let played = call.and_then(|call| match &call.result {
         Some(ToolResult::Ok(value)) => Some(value.clone()),
         _ => None,
     });

@@ -1,14 +1,14 @@
 //! Plays a scenario: offline by construction, on a simulated clock, and with a journal in memory. In a live play the models
 //! of the document are asked, and time passes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::decisions::{Answered, after_crash, answered, asks_model_again, is_for_crashes, wait_ends_at_ms};
+use super::decisions::{Answered, after_crash, answered, is_for_crashes, kept_for, wait_ends_at_ms};
 use super::journal::{CrashPoint, StoppableJournal};
 use super::judge::Failure;
 use super::story::{Journals, RunStory, StoryPause};
@@ -83,6 +83,8 @@ pub struct Played {
     pub asked_after_crash: Vec<String>,
     /// The calls that were made again although their results were stored.
     pub repeated: Vec<String>,
+    /// The places of the decisions that are kept for crashes, and that nothing waited for.
+    pub kept: Vec<usize>,
 }
 
 impl Played {
@@ -120,6 +122,7 @@ impl Play<'_> {
             journals: BTreeMap::new(),
             asked_after_crash: Vec::new(),
             repeated: Vec::new(),
+            kept: Vec::new(),
         };
         let (project, _databases) = match project_on_stage(self.program) {
             Ok(made) => made,
@@ -138,6 +141,7 @@ impl Play<'_> {
             faults: Vec::new(),
             pauses: Vec::new(),
             asked_after_crash: Vec::new(),
+            taken: BTreeMap::new(),
             stored: None,
             journals: BTreeMap::new(),
         };
@@ -153,6 +157,7 @@ impl Play<'_> {
                 questions: performance.stage.questions(),
                 events: performance.journal.events(),
                 repeated: performance.repeated(),
+                kept: performance.kept(),
                 journals: performance.journals,
                 faults: performance.faults,
                 asked_after_crash: performance.asked_after_crash,
@@ -171,13 +176,15 @@ struct Performance<'a> {
     faults: Vec<PlayError>,
     pauses: Vec<StoryPause>,
     asked_after_crash: Vec<String>,
+    /// The decisions kept for crashes that were taken without one, by their places, and for what kind of pause.
+    taken: BTreeMap<usize, Termination>,
     /// At the crash: the keys of the calls whose results were stored, and how many calls there were.
     stored: Option<(Vec<String>, usize)>,
     /// The events of all runs, at the end.
     journals: BTreeMap<String, Vec<Event>>,
 }
 
-impl Performance<'_> {
+impl<'a> Performance<'a> {
     fn engine(&self) -> Engine {
         let journal: Arc<dyn Journal> = Arc::<StoppableJournal>::clone(&self.journal);
         let builder = Engine::builder(Arc::clone(&self.project), self.play.root);
@@ -194,8 +201,6 @@ impl Performance<'_> {
         // again.
         let mut given: Option<(usize, Phase, usize)> = None;
         let mut resume: Option<Resume> = None;
-        // The decisions without a kind that asked a model again.
-        let mut asked_again = BTreeSet::new();
         // The pause that is to pass its time, and until when.
         let mut expiring: Option<(u32, i64)> = None;
         for _ in 0..MAX_PAUSES {
@@ -239,7 +244,7 @@ impl Performance<'_> {
             let again = given.as_ref().filter(|_| self.stored.is_some()).filter(is_lost);
             let again = again.and_then(|(index, ..)| Some((*index, self.play.decisions.get(*index)?)));
             let before = decisions.peek().map_or(self.play.decisions.len(), |(index, _)| *index);
-            let again = again.or_else(|| unnamed_retry(self.play.decisions.get(..before)?, &state, &mut asked_again));
+            let again = again.or_else(|| self.take_kept(before, &state));
             let next = again.or_else(|| decisions.peek().copied());
             if next.is_none() && self.play.is_left_waiting && pause.question.kind == Termination::WaitingEvent {
                 break;
@@ -311,7 +316,7 @@ impl Performance<'_> {
         for _ in 0..MAX_PAUSES {
             // A fault is that of the run: its story shows how far it came.
             let Ok(driven) = engine.resume(program, run_id, resume, Watch::default()).await else { return };
-            let Some(open) = after_crash(&driven.state, self.play.decisions, &self.stage.calls()) else { return };
+            let Some(open) = after_crash(&driven.state, &self.said(), &self.stage.calls()) else { return };
             self.asked_after_crash.extend(StoryPause::of(&driven.state).and_then(|pause| pause.about.first().cloned()));
             resume = open;
         }
@@ -325,10 +330,39 @@ impl Performance<'_> {
     fn decide_after_crash(&mut self, state: &State) -> Option<Resume> {
         self.play.crash?;
         let calls = self.stage.calls();
-        let resume = after_crash(state, self.play.decisions, &calls)?;
+        let resume = after_crash(state, &self.said(), &calls)?;
         let about = self.pauses.pop().map(|pause| pause.about.first().cloned().unwrap_or_default());
         self.asked_after_crash.extend(about);
         Some(resume)
+    }
+
+    /// The decisions that a call may need which a crash left open: those about an answer that was lost without one are taken.
+    fn said(&self) -> Vec<&'a ScenarioDecision> {
+        let is_left = |index: &usize| self.taken.get(index) != Some(&Termination::Uncertain);
+        self.play
+            .decisions
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| is_left(index))
+            .map(|(_, decision)| decision)
+            .collect()
+    }
+
+    /// The first of the decisions before this place that are kept for crashes, and that the run waits for now. Each is taken once.
+    fn take_kept(&mut self, before: usize, state: &State) -> Option<(usize, &'a ScenarioDecision)> {
+        let decisions = self.play.decisions.get(..before)?.iter().enumerate();
+        let mut left = decisions.filter(|(index, _)| !self.taken.contains_key(index));
+        let (index, decision, kind) =
+            left.find_map(|(index, decision)| Some((index, decision, kept_for(decision, state)?)))?;
+        self.taken.insert(index, kind);
+        Some((index, decision))
+    }
+
+    /// The places of the decisions that are kept for crashes, and that nothing waited for.
+    fn kept(&self) -> Vec<usize> {
+        let decisions = self.play.decisions.iter().enumerate();
+        let kept = decisions.filter(|(index, decision)| is_for_crashes(decision) && !self.taken.contains_key(index));
+        kept.map(|(index, _)| index).collect()
     }
 
     fn note_pause(&mut self, state: &State) {
@@ -459,20 +493,6 @@ fn project_on_stage(program: &Program) -> std::io::Result<(Project, Option<TempD
         datasource.url = format!("sqlite:{}", file.display());
     }
     Ok((project, Some(folder)))
-}
-
-/// The first of these decisions that is a retry without a kind, and asks a model again which the run waits for. Each does so once.
-fn unnamed_retry<'d>(
-    decisions: &'d [ScenarioDecision],
-    state: &State,
-    asked_again: &mut BTreeSet<usize>,
-) -> Option<(usize, &'d ScenarioDecision)> {
-    let asks = |(index, decision): &(usize, &ScenarioDecision)| {
-        !asked_again.contains(index) && asks_model_again(decision, state)
-    };
-    let found = decisions.iter().enumerate().find(asks)?;
-    asked_again.insert(found.0);
-    Some(found)
 }
 
 /// Failures of a play at the places of a scenario.

@@ -185,6 +185,7 @@ impl<'a> StagedScenario<'a> {
         let mut reached = self.reached(&played);
         let mut failures = failures_of(&played.faults, &at);
         failures.extend(self.not_played(&played));
+        let is_crashed = self.scenario.crash.is_some() || options.crash;
         let (mut notes, mut written) = (Vec::new(), None);
         if let Some(player) = player.filter(|_| !matches!(self.scenario.faults, Some(FaultPlan::Listed(_)))) {
             self.is_stale(&player, options, &mut failures, &mut notes);
@@ -209,7 +210,10 @@ impl<'a> StagedScenario<'a> {
                 }
             }
         }
-        if self.scenario.crash.is_some() || options.crash {
+        if !is_crashed && played.faults.is_empty() {
+            self.kept_in_vain(&played, &mut failures, &mut notes);
+        }
+        if is_crashed {
             let report = CrashReport::of(&played, |point| Play { crash: Some(point), ..self.play(&listed) }.perform());
             let key = if self.scenario.crash.is_some() { "crash" } else { "name" };
             failures.extend(report.failures(&format!("{at}/{key}")));
@@ -319,6 +323,20 @@ impl<'a> StagedScenario<'a> {
         }
         notes.push(format!("{}: {held} hold", plural(count, "fault")));
         reached
+    }
+
+    /// The decisions about a call of unknown outcome that no call waited for. Without listed faults, they may be for a play with crashes.
+    fn kept_in_vain(&self, played: &Played, failures: &mut Vec<Failure>, notes: &mut Vec<String>) {
+        for index in &played.kept {
+            if matches!(self.scenario.faults, Some(FaultPlan::Listed(_))) {
+                let message = "this decision is left over: no call waits for it whose outcome is unknown. Write \
+                    `\"crash\": \"everywhere\"` if it is for one that a crash leaves open";
+                let pointer = format!("{}/decisions/{index}", self.at());
+                failures.push(Failure { pointer, key: "run", message: message.to_owned(), near: None });
+            } else {
+                notes.push(format!("decision {} is not used without a crash", index + 1));
+            }
+        }
     }
 
     /// The calls that nothing answers for: each tool once.

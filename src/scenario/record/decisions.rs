@@ -26,7 +26,10 @@ pub(super) fn decisions(state: &State, event: &Event, is_root: bool) -> Vec<Date
         // A wait that is over needs no decision.
         EventKind::ApprovalExpired if only_waits_end(state, event.at.wall_ms) => Vec::new(),
         EventKind::ApprovalExpired => {
-            vec![dated(ScenarioDecision { expires: Some(true), ..ScenarioDecision::default() })]
+            // An event that did not come needs no decision, and is not to take this one.
+            let asked = waiting(state).into_iter().find(|question| !question.kind.is_wait());
+            let about = asked.and_then(|question| word::written(&question.kind));
+            vec![dated(ScenarioDecision { about, expires: Some(true), ..ScenarioDecision::default() })]
         }
         EventKind::Retried(retried) if is_root => {
             let about = Some("model_error".to_owned());

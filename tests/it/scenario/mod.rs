@@ -7,6 +7,7 @@
 mod cage;
 mod coverage;
 mod crashes;
+mod decided;
 mod live;
 mod mutations;
 mod probe;

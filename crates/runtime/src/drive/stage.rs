@@ -76,6 +76,8 @@ pub struct StagedCall {
     pub input: Value,
     /// What it gave; none if it never returned.
     pub result: Option<ToolResult>,
+    /// Whether its answer was lost, and the document has a human say whether it happened.
+    pub asks_whether_it_happened: bool,
     /// Whether nothing answers for the tool, which is not really called.
     pub is_missing: bool,
 }
@@ -233,6 +235,7 @@ impl Stage {
             at: call.at.map(str::to_owned),
             input: Value::clone(call.input),
             result: None,
+            asks_whether_it_happened: false,
             is_missing: false,
         });
         BegunCall { index, number, fault }
@@ -242,6 +245,13 @@ impl Stage {
     pub(super) fn end(&self, index: usize, result: ToolResult) {
         if let Some(call) = self.record().calls.get_mut(index) {
             call.result = Some(result);
+        }
+    }
+
+    /// Records that the answer to the last call of a key was lost, so that a human is asked about it.
+    pub(super) fn answer_lost(&self, key: &str) {
+        if let Some(call) = self.record().calls.iter_mut().rev().find(|call| call.key == key) {
+            call.asks_whether_it_happened = true;
         }
     }
 

@@ -61,6 +61,7 @@ use super::stage::Stage;
 use loopctl_engine::event::{ToolFault, ToolResult};
 use loopctl_engine::storable;
 use loopctl_lang::compile::ToolSignature;
+use loopctl_lang::language::action::OnUncertain;
 use loopctl_lang::language::notify::NOTIFY;
 use loopctl_lang::language::{Action, Project};
 use loopctl_lang::program::flow::MAX_OUTPUT_BYTES;
@@ -242,6 +243,9 @@ impl Toolbox {
                 (ToolResult::Failed(fault), transient, is_uncertain && !tool.idempotent)
             }
         };
+        if let Some(stage) = self.stage.as_ref().filter(|_| is_lost && tool.after_lost_answer() == OnUncertain::Pause) {
+            stage.answer_lost(&call.key());
+        }
         CallOutcome { result, spent: outcome.spent, transient, is_lost, asks }
     }
 
