@@ -292,12 +292,14 @@ function settle(run) {
         busy("");
         aside(run, status.result, reopen);
       }
+      asked(status.result);
+      // The questions of a workflow come with its steps, each with its own form.
+      if (run.flow) return;
       const text = pause ? `${status.pause} ${JSON.stringify(pause)}` : "";
       // What the user is typing there stays.
       if (text !== run.panel && pause) panel(run, pause, status.pause, { settle: () => settle(run), reopen });
       run.panel = text;
       $("pause").hidden = !pause;
-      asked(status.result);
     } catch (why) {
       if (open === run && why instanceof Refused) say(why.message);
     }

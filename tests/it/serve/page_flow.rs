@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::with;
 use crate::serve::browser::Browser;
-use crate::serve::client::Serving;
+use crate::serve::client::{Serving, scripted};
 use crate::serve::page::{DESKTOP, PHONE};
 use crate::serve::reloads::{hangup, until};
 use crate::serve::workflows::{act, asks, each, place};
@@ -152,6 +152,33 @@ fn the_questions_of_steps_are_answered_each_in_its_own_form_on_a_phone() {
         status["result"]["decisions"].as_array().unwrap().iter().map(|one| &one["decision"]).collect();
     assert_eq!(comments, ["answer", "approve", "deny", "approve"]);
     assert_eq!(tools.requests().len(), 3);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "for the nightly run: a browser of its own"]
+fn the_forms_of_steps_stay_when_their_questions_are_posted() {
+    let Some(browser) = Browser::open(DESKTOP, false) else { return };
+    let tools = Server::with(|_, _| Answer::json(&json!({ "done": true })));
+    let hook = Server::with(|_, _| Answer::json(&json!({})));
+    let ask = json!({ "id": "ok", "type": "PbotApproval", "properties": { "comment": "Pay?", "ask": ["ops"] } });
+    let fields = json!([{ "name": "amount", "type": "integer" }]);
+    let form = json!({ "id": "fill", "type": "PbotForm",
+        "properties": { "question": "How much?", "fields": fields, "ask": ["ops"] } });
+    let place = place(&tools, json!({ "output": "@amount", "actions": [ask, form] }));
+    let target = json!({ "kind": "webhook", "url": format!("{}/hook", hook.url()) });
+    scripted(&place, &[], json!({ "notify": { "ops": target } }));
+    let server = Serving::start(&place, &[]);
+    let id = begin(&server, "", json!({}));
+    browser.go(&format!("http://{}/#{id}", server.address));
+    browser.shows(&["Waits for a human", "Pay?", "ok: asked ops"]);
+    assert_eq!(count(&browser, ".question-of"), 1);
+    browser.click("Approve");
+    browser.shows(&["How much?", "fill: asked ops"]);
+    browser.write("amount", "12");
+    browser.click("Send");
+    browser.shows_completed(&["12"]);
+    assert_eq!(hook.requests().len(), 2);
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
