@@ -325,3 +325,61 @@ fn an_import_that_is_killed_at_any_event_leaves_nothing_that_somebody_drives() {
     }
     assert!(kills > 2, "{kills} kills");
 }
+
+#[test]
+fn an_imported_run_that_is_continued_waits_in_the_line_of_its_workflow() {
+    for rule in ["wait", "refuse", "replace"] {
+        let place = loop_place(json!({ "tools": [] }), &[]);
+        let ask = json!({ "id": "ok", "type": "PbotApproval", "properties": { "comment": "Pay?" } });
+        let input = json!({ "type": "object", "properties": { "id": { "type": "string" } } });
+        let definition = json!({ "concurrency": { "key": "@input.id", "when_full": rule }, "actions": [ask], "output": "@input.id" });
+        place.json("flow.json", &json!({ "name": "flow", "input": input, "definition": definition }));
+        let begin = |id: &str, store: &str| {
+            let ran = place.call(&["run", "flow.json", "--run-id", id, "--input", "id=c9", "--store", store]);
+            assert_eq!(ran.code, 3, "{rule}: {ran:?}");
+        };
+        begin("r1", "sqlite:a.db");
+        begin("own", "sqlite:b.db");
+        printed(&place, &["export", "r1", "--store", "sqlite:a.db", "--output", "run.jsonl"]);
+        let again = place.call(&["import", "run.jsonl", "--store", "sqlite:a.db"]);
+        assert!(again.code == 0 && !again.stderr.contains("nobody continues"), "its own servers do: {again:?}");
+        printed(&place, &["import", "run.jsonl", "--continue", "--store", "sqlite:b.db"]);
+        let listed = || place.call(&["runs", "--store", "sqlite:b.db", "--output", "json"]).json();
+        let row = |id: &str| listed().as_array().unwrap().iter().find(|run| run["run_id"] == id).unwrap().clone();
+        let imported = row("r1");
+        assert_eq!((&imported["behind"], &imported["waiting"]), (&json!("own"), &json!(false)), "{rule}: {imported:#}");
+        assert_eq!((&row("own")["status"], &row("own")["waiting"]), (&json!("paused"), &json!(true)), "{rule}");
+        let resume = |id: &str| place.call(&["resume", id, "--approve", "--store", "sqlite:b.db"]);
+        let early = resume("r1");
+        assert!(early.code != 0 && early.stderr.contains("waits for run own to end"), "{rule}: {early:?}");
+        assert_eq!(resume("own").code, 0, "{rule}");
+        let ended = resume("r1");
+        assert_eq!(ended.code, 0, "{rule}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_copy_is_none_of_the_runs_that_wait_for_people() {
+    let place = loop_place(
+        json!({ "tools": [{ "type": "action", "name": "act", "requires_approval": true }] }),
+        &[think("act", json!({ "what": "pay" })), complete(json!("ok"))],
+    );
+    let ran = place.call(&["run", "loop.json", "--run-id", "r1", "--store", "sqlite:a.db"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    printed(&place, &["export", "r1", "--store", "sqlite:a.db", "--output", "run.jsonl"]);
+    printed(&place, &["import", "run.jsonl", "--store", "sqlite:b.db"]);
+    for (store, copy) in [("sqlite:a.db", false), ("sqlite:b.db", true)] {
+        let server = Serving::start(&place, &["--store", store]);
+        let waiting = server.get("/agents?waiting=true").json()["agents"].as_array().unwrap().len();
+        assert_eq!(waiting, usize::from(!copy), "{store}");
+        let row = server.get("/agents").json()["agents"][0].clone();
+        assert_eq!((&row["status"], &row["waiting"]), (&json!("paused"), &json!(!copy)), "{row:#}");
+        let status = server.get("/agents/r1/status").json();
+        for shown in [&row, &status] {
+            assert_eq!(shown.get("copy"), copy.then_some(&json!(true)), "{shown:#}");
+        }
+        let metrics = String::from_utf8(server.get("/metrics").body).unwrap();
+        let waits = metrics.lines().any(|line| line.starts_with("loopctl_runs_waiting{") && !line.ends_with(" 0"));
+        assert_eq!(waits, !copy, "{metrics}");
+    }
+}

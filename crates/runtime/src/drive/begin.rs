@@ -213,7 +213,7 @@ impl Engine {
             (start.org, start.token) = (caller.org, caller.token.map(String::from));
         }
         let is_below = origin.is_some_and(|origin| !origin.is_own);
-        let line = line::of_new(program, &started, start.org.as_deref(), is_below)?;
+        let line = line::of_new(program, &started.input, start.org.as_deref(), is_below)?;
         started.in_line = line.is_some();
         let (loop_name, session) = (started.loop_name.clone(), started.session.clone());
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::export::folded;
 use super::fault::Fault;
+use super::line;
 use super::run_file::{FORMAT, FileHead, RunFileFault, RunHeadLine, RunLine, RunLineReader};
 use super::run_id::unreadable;
 use super::search_text::DescribedRun;
@@ -54,7 +55,7 @@ pub struct ImportedRuns {
     pub imported: u64,
     /// Before it.
     pub there: u64,
-    /// Those of both that have not ended.
+    /// Those of both that have not ended, without the store's own.
     pub open: u64,
 }
 
@@ -118,11 +119,17 @@ impl Import {
             if run.head.called_by.is_none() {
                 self.finish(caller.take()).await?;
             }
-            done.open += u64::from(!matches!(run.state.phase, Phase::Ended(_)));
+            let is_open = u64::from(!matches!(run.state.phase, Phase::Ended(_)));
             match self.put(&run).await? {
-                None => done.there += 1,
+                None => {
+                    done.there += 1;
+                    let there = self.to.find(&run.head.run_id).await?;
+                    // The others are the store's own.
+                    done.open += if there.is_some_and(|there| there.is_imported()) { is_open } else { 0 };
+                }
                 Some(written) => {
                     done.imported += 1;
+                    done.open += is_open;
                     match run.head.called_by {
                         None => caller = Some(written),
                         Some(_) => self.finish(Some(written)).await?,
@@ -172,7 +179,7 @@ impl Import {
     async fn put(&self, run: &FileRun) -> Result<Option<UnfinishedRun>, ImportFault> {
         let run_id = &run.head.run_id;
         let there = match self.to.find(run_id).await? {
-            None => match self.to.create(self.made(run)).await? {
+            None => match self.to.create(self.made(run)?).await? {
                 Created::New(lease) => Some((lease.fence, 1)),
                 // Another import made it at this moment.
                 _ => None,
@@ -192,8 +199,11 @@ impl Import {
     }
 
     /// The run as it is made in the store. Nobody can drive it before it is finished.
-    fn made(&self, run: &FileRun) -> NewRun {
+    fn made(&self, run: &FileRun) -> Result<NewRun, ImportFault> {
         let header = &run.state.header;
+        let (org, is_below) = (run.head.org.as_deref(), run.head.called_by.is_some());
+        let line = line::of_imported(&run.program, &run.state, org, is_below);
+        let line = line.map_err(|why| run.fault(format!("run {}: {why}", run.head.run_id)))?;
         let described = DescribedRun::of(&run.program, header);
         let new = NewRun {
             run_id: run.head.run_id.clone(),
@@ -213,13 +223,13 @@ impl Import {
             search_text: Some(described.search_text),
             title: Some(described.title),
             audit: None,
-            line: None,
+            line,
         };
-        match (run.is_copy, run.hides) {
+        Ok(match (run.is_copy, run.hides) {
             (false, _) => new,
             (true, false) => new.to_imported(),
             (true, true) => new.to_imported_with_hidden(),
-        }
+        })
     }
 }
 

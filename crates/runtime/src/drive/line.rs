@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::fault::Fault;
 use super::fold;
 use super::run_result::Finished;
@@ -11,9 +13,9 @@ use super::stop::Stop;
 use super::world::{Engine, Resume, Watch};
 use crate::journal::{CancelRequest, LineRule, NewRunLine, PlaceInLine, RunAhead, StoreError};
 use loopctl_engine::digest::Sha256;
-use loopctl_engine::event::{Event, EventKind, Started};
+use loopctl_engine::event::{Event, EventKind};
 use loopctl_engine::outcome::Status;
-use loopctl_engine::state::State;
+use loopctl_engine::state::{Phase, State};
 use loopctl_lang::language::concurrency::WhenFull;
 use loopctl_lang::program::Program;
 use loopctl_lang::program::bind::refused_input;
@@ -31,14 +33,14 @@ const MOST_REPLACING_LOOKS: u32 = 8;
 /// When the input has no such key.
 pub(super) fn of_new(
     program: &Program,
-    started: &Started,
+    input: &Value,
     org: Option<&str>,
     is_below: bool,
 ) -> Result<Option<Box<NewRunLine>>, Fault> {
     let rule = program.as_flow().and_then(|flow| flow.concurrency.as_ref()).filter(|_| !is_below);
     let Some(rule) = rule else { return Ok(None) };
     let refused = |why: String| Fault::Diagnostics(refused_input(program, &rule.pointer(), why));
-    let key = rule.key_of(&started.input).map_err(refused)?;
+    let key = rule.key_of(input).map_err(refused)?;
     let line = Sha256::of_parts(|part| {
         // With their lengths: other parts never give the same bytes.
         for text in [org.unwrap_or_default(), program.name.as_str(), key.as_deref().unwrap_or_default()] {
@@ -53,6 +55,25 @@ pub(super) fn of_new(
         WhenFull::Replace => LineRule::Replace,
     };
     Ok(Some(Box::new(NewRunLine { line: line.to_string(), limit: rule.limit, rule: when_full })))
+}
+
+/// The line that a run joins which comes from another store: that of a new run with its input. It is neither refused, nor does it end
+/// a run of this store while it is open: it waits.
+///
+/// # Errors
+/// When its input has no such key.
+pub(super) fn of_imported(
+    program: &Program,
+    state: &State,
+    org: Option<&str>,
+    is_below: bool,
+) -> Result<Option<Box<NewRunLine>>, Fault> {
+    let line = of_new(program, &state.header.input.value, org, is_below)?;
+    let may_replace = matches!(state.phase, Phase::Ended(_));
+    Ok(line.map(|line| match line.rule {
+        LineRule::Replace if may_replace => line,
+        _ => Box::new(NewRunLine { rule: LineRule::Wait, ..*line }),
+    }))
 }
 
 /// A decision about a run that waits in its line: it asks nothing that can be answered now.
