@@ -12,8 +12,11 @@ use super::waiting_calls::waiting_calls;
 /// A question that is open, with whom it asks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuestionToPost {
-    /// Names it, also against a later question of the same step.
+    /// Names it, also against a later question of the same step, and against what it was before it was changed: no link to that
+    /// decides any more.
     pub key: String,
+    /// Names it in journals of versions that did not see such a change.
+    pub earlier_key: String,
     /// What is asked.
     pub question: Question,
     /// The step that asks; none in a loop.
@@ -45,12 +48,16 @@ impl QuestionToPost {
     fn of_step(step: &StepQuestion) -> Vec<Self> {
         let question = &step.question;
         if step.calls.is_empty() {
-            let asked = |targets: &AskedTargets| Self {
-                key: key(&[&step.at], targets, is_escalated(step.approval.as_ref())),
-                question: question.clone(),
-                call: None,
-                targets: targets.clone(),
-                step: Some(step.clone()),
+            let asked = |targets: &AskedTargets| {
+                let key = |hash| key(&[&step.at], hash, targets, is_escalated(step.approval.as_ref()));
+                Self {
+                    key: key(step.hash.as_deref()),
+                    earlier_key: key(None),
+                    question: question.clone(),
+                    call: None,
+                    targets: targets.clone(),
+                    step: Some(step.clone()),
+                }
             };
             return step.ask.as_deref().map(asked).into_iter().collect();
         }
@@ -62,8 +69,10 @@ impl QuestionToPost {
     fn of_call(call: &WaitingCall, question: &Question, at: &str) -> Option<Self> {
         let targets = call.ask.as_deref()?;
         let asker = question.run_id.as_deref().unwrap_or_default();
+        let key = |hash| key(&[at, asker, &call.id], hash, targets, is_escalated(call.approval.as_ref()));
         Some(Self {
-            key: key(&[at, asker, &call.id], targets, is_escalated(call.approval.as_ref())),
+            key: key(Some(call.hash.as_str())),
+            earlier_key: key(None),
             question: question.clone(),
             step: None,
             call: Some(call.clone()),
@@ -76,9 +85,10 @@ fn is_escalated(approval: Option<&AwaitedApproval>) -> bool {
     approval.is_some_and(|approval| approval.escalated)
 }
 
-fn key(place: &[&str], targets: &AskedTargets, is_escalated: bool) -> String {
+fn key(place: &[&str], hash: Option<&str>, targets: &AskedTargets, is_escalated: bool) -> String {
     let since = targets.since_ms.to_string();
-    let parts = place.iter().copied().chain([since.as_str()]).chain(is_escalated.then_some("escalated"));
+    let asked = [since.as_str()].into_iter().chain(hash).chain(is_escalated.then_some("escalated"));
+    let parts = place.iter().copied().chain(asked);
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
@@ -123,7 +133,10 @@ const MIN_DISTANCE_MS: i64 = 60_000;
 fn next_post(posts: &QuestionPosts, asked: &QuestionToPost, to: &str, now_ms: i64) -> Option<NextPost> {
     let AskedTargets { since_ms, reminders_ms, .. } = &asked.targets;
     let numbered = || (1_u32..).zip(reminders_ms.iter().copied());
-    let made = |reminder| posts.find(&post_key(&asked.key, reminder), to).map(|post| (reminder, post));
+    let made = |reminder| {
+        let find = |key| posts.find(&post_key(key, reminder), to);
+        find(&asked.key).or_else(|| find(&asked.earlier_key)).map(|post| (reminder, post))
+    };
     let reminders = u32::try_from(reminders_ms.len()).unwrap_or(u32::MAX);
     let Some((last, post)) = (0..=reminders).rev().find_map(made) else {
         return Some(NextPost { reminder: 0, failed: 0, due_at_ms: *since_ms });

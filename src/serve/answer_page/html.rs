@@ -129,7 +129,7 @@ pub fn end_page(end: LinkEnd) -> String {
         }
         LinkEnd::Decided => (
             "Nothing waits for this decision any more",
-            "Somebody else has decided, or the run has ended. Nothing has changed.".to_owned(),
+            "Somebody else has decided, what is asked was changed, or the run has ended. Nothing has changed.".to_owned(),
         ),
         LinkEnd::StarterIsGone => (
             "This link decides nothing any more",

@@ -266,6 +266,53 @@ fn a_question_that_is_escalated_is_posted_again_and_says_to_whom() {
 }
 
 #[test]
+fn what_an_edit_or_a_new_document_has_changed_is_posted_again_once() {
+    let server = accepting();
+    let place = asking(&server);
+    let action = json!({ "action_name": "pay", "kind": "http", "description": "Pays.", "http_method": "POST",
+        "url": "https://tools.example.com/act", "parameters": { "type": "object", "properties": { "n": { "type": "integer" } } },
+        "requires_approval": true, "approval": { "ask": ["ops"], "approvers": 2 } });
+    place.json("actions/pay.json", &json!([action]));
+    let replies = json!([think("pay", json!({ "n": 1 })), crate::common::complete(json!("done"))]);
+    place.json("script.json", &json!({ "replies": replies, "tools": { "pay": [{ "ok": true }] } }));
+    let call = |args: &[&str]| {
+        let ran = place.call(&[args, &["--script", "script.json", "--output", "json"]].concat());
+        assert_eq!(ran.code, 3, "{args:?}: {ran:#?}");
+        ran.json()
+    };
+    for (number, run_id) in ["of-loop", "of-step"].into_iter().enumerate() {
+        if number == 0 {
+            place.json("loop.json", &document(&json!({ "tools": [{ "type": "action", "name": "pay" }] })));
+        } else {
+            definition(&place, json!({ "actions": [{ "id": "act", "type": "pay", "properties": { "n": 1 } }] }));
+        }
+        let before = server.requests().len();
+        call(&["run", "loop.json", "--run-id", run_id]);
+        call(&["resume", run_id]);
+        assert_eq!(server.requests().len(), before + 1, "{run_id}");
+        call(&["resume", run_id, "--edit", r#"{"n": 66}"#]);
+        call(&["resume", run_id]);
+        assert_eq!(server.requests().len(), before + 2, "{run_id}");
+        let [first, again] = [before, before + 1].map(|number| server.requests()[number].json());
+        let has = |post: &Value, text: &str| post["text"].as_str().unwrap().contains(text);
+        assert!(has(&first, "\"n\": 1"), "{first}");
+        assert!(has(&again, "\"n\": 66") && first["id"] != again["id"], "{again}");
+    }
+    let asks = |comment: &str| {
+        let ask = json!({ "id": "ok", "type": "PbotApproval", "properties": { "comment": comment, "ask": ["ops"] } });
+        definition(&place, json!({ "actions": [ask] }));
+    };
+    asks("Pay OLD?");
+    let before = server.requests().len();
+    call(&["run", "loop.json", "--run-id", "new"]);
+    asks("Pay NEW?");
+    call(&["resume", "new", "--new-document"]);
+    call(&["resume", "new"]);
+    let texts: Vec<String> = server.requests()[before..].iter().map(|post| post.json()["text"].to_string()).collect();
+    assert!(texts.len() == 2 && texts[0].contains("Pay OLD?") && texts[1].contains("Pay NEW?"), "{texts:?}");
+}
+
+#[test]
 fn steps_in_items_cases_and_named_runs_ask_and_are_posted_by_the_run_that_is_answered() {
     let server = accepting();
     let place = asking(&server);
