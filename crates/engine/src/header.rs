@@ -134,6 +134,11 @@ impl RunHeader {
         self.edition >= 9
     }
 
+    /// Whether a workflow asks in a new pause what an edit has changed that more people must approve, as a loop does.
+    pub(super) fn asks_an_edit_in_a_new_pause(&self) -> bool {
+        self.edition >= 9
+    }
+
     /// Whether the model reads that notes of its history were cut off, or why there are none.
     pub(super) fn marks_cut_notes(&self) -> bool {
         self.edition >= 6

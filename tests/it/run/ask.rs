@@ -297,6 +297,9 @@ fn what_an_edit_or_a_new_document_has_changed_is_posted_again_once() {
         let has = |post: &Value, text: &str| post["text"].as_str().unwrap().contains(text);
         assert!(has(&first, "\"n\": 1"), "{first}");
         assert!(has(&again, "\"n\": 66") && first["id"] != again["id"], "{again}");
+        let denied = place.call(&["resume", run_id, "--deny", "--script", "script.json", "--output", "json"]).json();
+        // What was posted of the pause before is over.
+        assert_eq!(denied["decisions"][1]["pause"], 2, "{denied:#}");
     }
     let asks = |comment: &str| {
         let ask = json!({ "id": "ok", "type": "PbotApproval", "properties": { "comment": comment, "ask": ["ops"] } });

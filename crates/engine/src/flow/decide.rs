@@ -31,6 +31,12 @@ pub(super) fn decided(program: &FlowProgram, state: &mut FlowState, decided: &De
     let now_ms = state.now.wall_ms;
     let mut records = Vec::new();
     let header = std::sync::Arc::clone(&state.header);
+    if let (Phase::Paused { pause, .. }, Decision::Edit(_)) = (&mut state.phase, &decided.decision)
+        && header.asks_an_edit_in_a_new_pause()
+    {
+        // If others must approve the step, too, it is not the pause of the same questions: what was posted of it is over.
+        pause.steps.clear();
+    }
     let effects = advanced(program, state, |advance, progress| {
         for at in &about {
             let new = DecisionRecord::new(now_ms, pause, decided);
