@@ -131,6 +131,13 @@ pub(super) fn what_is_not_there_is_said_to_be_not_there(journal: &dyn Journal) {
     assert_eq!(wait(journal.confirm("r", 1)).unwrap_err(), StoreError::Fenced("r".to_owned()));
     assert_eq!(wait(journal.find("r")).unwrap(), None);
     assert_eq!(wait(journal.list(RunFilter::default())).unwrap(), []);
+    // No store holds such an id, and some databases refuse it as a text.
+    let no_id = "a\0b";
+    assert_eq!(wait(journal.find(no_id)).unwrap(), None);
+    assert_eq!(wait(journal.find_of(Some(no_id), no_id)).unwrap(), None);
+    assert_eq!(wait(journal.read(no_id)).unwrap_err(), StoreError::NoSuchRun(no_id.to_owned()));
+    assert_eq!(wait(journal.cancel_requested(no_id)).unwrap_err(), StoreError::NoSuchRun(no_id.to_owned()));
+    assert_eq!(wait(journal.answer_token(no_id, "hash")).unwrap(), None);
     assert!(wait(journal.recall("nobody")).unwrap().is_empty());
     wait(journal.release("r", 1)).unwrap();
 }

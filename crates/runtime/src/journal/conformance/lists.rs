@@ -37,6 +37,10 @@ pub(super) fn a_list_holds_what_it_is_asked_for(journal: &dyn Journal) {
         (RunFilter { after: text("nobody"), ..all() }, ""),
         (RunFilter { statuses: vec![ListedStatus::Paused], ..all() }, ""),
         (RunFilter { callback_pending: true, ..all() }, "b"),
+        (RunFilter { limit: usize::MAX, ..all() }, "edcba"),
+        // No store holds such a text.
+        (RunFilter { loop_name: text("a\0"), ..all() }, ""),
+        (RunFilter { org: text("\0"), after: text("e\0"), ..all() }, ""),
     ] {
         let found: String = wait(journal.list(filter.clone())).unwrap().into_iter().map(|run| run.run_id).collect();
         assert_eq!(found, expected, "{filter:?}");

@@ -167,7 +167,7 @@ impl Link {
         if let Err(StatementError::Lost(_)) = &rows {
             self.drop_connection(&connected).await;
         }
-        rows
+        found(sql, rows)
     }
 
     /// The same for a statement whose parameters have their numbers from names; `all` are all of them.
@@ -187,7 +187,7 @@ impl Link {
         if let Err(StatementError::Lost(_)) = &rows {
             self.drop_connection(&connected).await;
         }
-        rows
+        found(&sql, rows)
     }
 
     /// Several statements without parameters, in one transaction.
@@ -228,6 +228,19 @@ impl Connected {
         let statement = self.client.prepare_typed(&sql.replace('@', schema), &types).await?;
         self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(sql, statement.clone());
         Ok(statement)
+    }
+}
+
+/// What a statement found. One that reads, and is given a text with a NUL as an id or a name, finds nothing: the database refuses
+/// such a text, and no row has it.
+fn found(sql: &str, rows: Result<Vec<Row>, StatementError>) -> Result<Vec<Row>, StatementError> {
+    match rows {
+        Err(StatementError::Database { code, .. })
+            if code == SqlState::CHARACTER_NOT_IN_REPERTOIRE.code() && sql.trim_start().starts_with("SELECT") =>
+        {
+            Ok(Vec::new())
+        }
+        rows => rows,
     }
 }
 

@@ -382,7 +382,10 @@ fn listed(select: &str, filter: &RunFilter, beyond: Option<i64>) -> (String, Vec
         and("r.callback = 'pending'", None);
     }
     let order = if filter.oldest_first { "ASC" } else { "DESC" };
-    let limit = if filter.limit == 0 { String::new() } else { format!(" LIMIT {}", filter.limit) };
+    let limit = match i64::try_from(filter.limit) {
+        Ok(most) if most > 0 => format!(" LIMIT {most}"),
+        _ => String::new(),
+    };
     let clauses = if clauses.is_empty() { String::new() } else { format!("WHERE {}", clauses.join(" AND ")) };
     (format!("{select}{clauses} ORDER BY r.id {order}{limit}"), values)
 }
