@@ -14,7 +14,7 @@ use crate::drive::clock;
 use crate::engine::outcome::Termination;
 use crate::journal::{ListedStatus, RunFilter, RunSummary, set_aside};
 use crate::trace::escape;
-use crate::trace::units::rfc3339;
+use crate::trace::units::{plural, rfc3339};
 use table::ShownRuns;
 
 mod prune;
@@ -135,7 +135,13 @@ impl RunsCommand {
         };
         let now_ms = clock::wall_ms();
         match self.output {
-            _ if self.ids => surface.print(&ids(&runs))?,
+            _ if self.ids => {
+                let (plain, left_out) = ids(&runs);
+                surface.print(&plain)?;
+                if left_out > 0 {
+                    surface.say(&format!("{} left out: a shell would have to quote the id\n", plural(left_out, "run")));
+                }
+            }
             ListOutput::Json => {
                 surface.print(&json_line(&runs.iter().map(row).collect::<Vec<_>>())?)?;
             }
@@ -155,12 +161,16 @@ impl RunsCommand {
     }
 }
 
-/// The ids that are plain words, one on each line.
-fn ids(runs: &[RunSummary]) -> String {
-    let is_plain = |id: &&str| {
-        !id.starts_with('-') && id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+/// The ids that are plain words to a shell, one on each line, and how many are none.
+fn ids(runs: &[RunSummary]) -> (String, u64) {
+    // Those of schedules have an `@`.
+    let is_plain = |c: char, at: usize| {
+        c.is_ascii_alphanumeric() || matches!(c, '_' | '.') || at > 0 && matches!(c, '-' | '@' | ':')
     };
-    runs.iter().map(|run| run.run_id.as_str()).filter(is_plain).map(|id| format!("{id}\n")).collect()
+    let is_word = |id: &str| id.chars().enumerate().all(|(at, c)| is_plain(c, at));
+    let (plain, others): (Vec<&str>, Vec<&str>) =
+        runs.iter().map(|run| run.run_id.as_str()).partition(|id| is_word(id));
+    (plain.iter().map(|id| format!("{id}\n")).collect(), u64::try_from(others.len()).unwrap_or(u64::MAX))
 }
 
 fn row(run: &RunSummary) -> Row<'_> {

@@ -22,15 +22,16 @@ fn offered(place: &Place, words: &[&str]) -> Vec<String> {
 fn bash_offers_the_runs_of_the_folder_and_runs_nothing_of_their_ids() {
     let place = Place::new();
     place.looped(&serde_json::json!({})).script(&[complete(serde_json::json!("ok"))]);
-    for id in ["alpha-1", "alpha-2", "beta", "$(touch gone)", "two words"] {
+    for id in ["alpha-1", "alpha-2", "beta", "sched@20261130T192200Z", "$(touch gone)", "two words"] {
         let ran = place.call(&["run", "loop.json", "--script", "script.json", "--run-id", id]);
         assert_eq!(ran.code, 0, "{ran:#?}");
     }
     let ids = place.call(&["runs", "--ids"]);
-    assert_eq!((ids.code, ids.stdout.lines().count()), (0, 3), "{ids:#?}");
+    assert_eq!((ids.code, ids.stdout.lines().count()), (0, 4), "{ids:#?}");
+    assert!(ids.stderr.contains("2 runs left out"), "{ids:#?}");
     let mut all = offered(&place, &["trace", ""]);
     all.sort();
-    assert_eq!(all, ["alpha-1", "alpha-2", "beta", "last"]);
+    assert_eq!(all, ["alpha-1", "alpha-2", "beta", "last", "sched@20261130T192200Z"]);
     assert_eq!(offered(&place, &["resume", "alpha-"]).len(), 2);
     assert!(offered(&place, &["trace", "--for"]).contains(&"--format".to_owned()), "flags are offered as before");
     assert!(offered(&place, &["ch"]).contains(&"check".to_owned()), "and so are commands");
