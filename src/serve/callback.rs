@@ -299,8 +299,10 @@ impl Callbacks {
             return Ok(());
         }
         let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
-        // A model that can't be reached is asked again without a human, and a wait ends by itself.
-        if run.status == Status::Paused && run.termination.is_some_and(needs_no_human) {
+        // A model that can't be reached is asked again without a human, and a wait ends by itself. Nobody can decide about a run that has
+        // no place in its line: it is looked at again.
+        let waits_by_itself = run.termination.is_some_and(needs_no_human) || run.behind.is_some();
+        if run.status == Status::Paused && waits_by_itself {
             return Ok(());
         }
         let folded = self.folded(run_id).await?;

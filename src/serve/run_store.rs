@@ -113,6 +113,8 @@ pub struct RunRow {
     pub behind: Option<String>,
     /// Whether it is set aside, because its drivers died again and again.
     pub is_quarantined: bool,
+    /// Whether it came in a file, and nobody continues it here.
+    pub is_imported: bool,
 }
 
 impl From<&RunSummary> for RunRow {
@@ -126,6 +128,7 @@ impl From<&RunSummary> for RunRow {
             is_queued: run.is_queued(),
             behind: run.behind.as_deref().map(str::to_owned),
             is_quarantined: run.status == Status::Quarantined,
+            is_imported: run.is_imported(),
         }
     }
 }

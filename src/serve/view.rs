@@ -60,6 +60,9 @@ pub struct AgentStatus {
     /// The name of the token that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// Whether it is a copy that came in a file: nobody continues it here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub copy: bool,
     /// The runs that this one called, in their order.
     pub triggered_runs: Vec<String>,
     /// When it began, RFC 3339.
@@ -176,7 +179,12 @@ impl AgentStatus {
         };
         Self {
             agent_run_id: state.header.run_id.clone(),
-            status: if is_queued { ListedStatus::Queued } else { result.status.into() },
+            status: match result.status {
+                _ if is_queued => ListedStatus::Queued,
+                // As its row: it is under way elsewhere, and stopped here.
+                Status::Running if row.is_imported => ListedStatus::Cancelled,
+                status => status.into(),
+            },
             loop_name: state.header.loop_name.clone(),
             session: session_of(row.org.as_deref(), state.header.session.as_deref()),
             objective: redact.text(&state.header.objective).into_owned(),
@@ -189,12 +197,13 @@ impl AgentStatus {
             fork_of: result.fork_of.clone(),
             called_by: row.called_by.clone(),
             token: row.token.clone(),
+            copy: row.is_imported,
             triggered_runs: list::called(program, state),
             created_at: result.started_at.clone(),
             completed_at: result.finished_at.clone(),
             callback: row.callback.as_ref().map(CallbackView::from),
             model_wait: None,
-            behind: row.behind.clone().filter(|_| is_queued),
+            behind: row.behind.clone().filter(|_| is_queued || pause.is_some()),
             pause,
             result,
             trace: trace.then(|| entries(state, row.is_driven, &redact)),
@@ -273,6 +282,9 @@ pub struct AgentRow {
     /// The time from its start to its end in milliseconds, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
+    /// Whether it is a copy that came in a file: nobody continues it here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub copy: bool,
     /// What is wrong with the store's record of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
@@ -285,6 +297,7 @@ impl From<RunSummary> for AgentRow {
         Self {
             session: session_of(run.org.as_deref(), run.session.as_deref()),
             called_by: run.parent_run_id.clone(),
+            copy: run.is_imported(),
             waiting: run.waits_for_human(),
             queued: run.is_queued(),
             status: run.listed_status(),

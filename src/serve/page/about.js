@@ -31,6 +31,7 @@ function facts(run, status) {
     ["Model", run.flow ? "" : run.model],
     ["Started by", status.token || (webhook ? `webhook ${webhook.name}, ${webhook.delivery}` : "")],
     ["Session", status.session || ""],
+    ["Copy", status.copy ? "came in a file, and nobody continues it here" : ""],
     ["Waits for", status.behind ? link(status.behind) : ""],
     ["Called by", status.called_by ? link(status.called_by) : ""],
     ["Rerun of", status.rerun_of ? link(status.rerun_of) : ""],

@@ -104,7 +104,8 @@ function retry(run, done) {
 }
 
 /** The buttons for a run in this status. */
-export function acts(run, { status, result }, done) {
+export function acts(run, { status, result, copy }, done) {
+  if (copy) return button("Run again", "small", () => rerun(run));
   const isOver = ["completed", "failed", "cancelled"].includes(status);
   if (!isOver) return button("Cancel", "small bad", () => cancel(run, done));
   const isRetryable = status === "failed" && (result.termination === "model_error" && result.error?.retryable || result.termination === "spending_limit" || STEPS_FAILED.includes(result.termination));

@@ -38,6 +38,7 @@ function subject(run) {
   if (run.damaged) return ["fault", run.damaged];
   if (run.waiting && run.question) return ["asks", run.question];
   if (run.status === "failed" && run.error) return ["fault", run.error];
+  if (run.copy) return ["asks", "a copy that came in a file"];
   if (run.behind) return ["asks", `waits for run ${run.behind} to end`];
   if (run.model_wait) {
     const { model, attempts, kind } = run.model_wait;

@@ -188,3 +188,34 @@ fn a_server_that_is_killed_leaves_the_places_as_they_are() {
     until(&server, &runs[3], "paused");
     assert_eq!(status(&server, &runs[2])["status"], "paused");
 }
+
+#[test]
+fn a_run_that_is_retried_asks_nobody_before_it_has_a_place() {
+    let (tools, hook) = (tools(), crate::common::server::Server::with(|_, _| Answer::json(&json!({}))));
+    let ask = json!({ "id": "ok", "type": "PbotApproval",
+        "properties": { "comment": "Pay?", "ask": ["ops"], "on_rejected": "stop" } });
+    let place = place(&tools, json!({ "concurrency": { "key": "@input.customer" }, "actions": [ask] }));
+    let target = json!({ "kind": "webhook", "url": format!("{}/hook", hook.url()) });
+    crate::serve::client::scripted(&place, &[], json!({ "notify": { "ops": target } }));
+    let server = Serving::start(&place, STORES[0]);
+    let first = started(&server, json!("ada"));
+    until(&server, &first, "paused");
+    hook.wait_for(1);
+    assert_eq!(server.post(&format!("/approvals/{first}/ok"), &json!({ "approved": false })).status, 200);
+    let second = started(&server, json!("ada"));
+    until(&server, &second, "paused");
+    hook.wait_for(2);
+    let retried = server.post(&format!("/agents/{first}/retry"), &json!({}));
+    assert!([200, 202].contains(&retried.status), "{retried:?}");
+    assert_eq!(status(&server, &first)["behind"], json!(second));
+    let waiting = server.get("/agents?waiting=true").json();
+    let ids: Vec<&Value> = waiting["agents"].as_array().unwrap().iter().map(|run| &run["agent_run_id"]).collect();
+    assert_eq!(ids, [&json!(second)], "{waiting:#}");
+    assert_eq!(hook.requests().len(), 2, "nobody is asked what can't be decided");
+    approve(&server, &second);
+    until(&server, &second, "completed");
+    hook.wait_for(3);
+    assert_eq!(hook.requests()[2].json()["run_id"], json!(first));
+    assert_eq!(server.post(&format!("/approvals/{first}/ok"), &json!({ "approved": true })).status, 200);
+    until(&server, &first, "completed");
+}

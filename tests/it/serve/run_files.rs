@@ -210,7 +210,11 @@ fn a_server_continues_an_imported_run_only_if_that_is_asked_for() {
     let other = copies.execute("", json!({ "loop": "test" })).json();
     assert_eq!(other["status"], "completed", "{other:#}");
     let copy = copies.get(&format!("/agents/{run}/status")).json();
-    assert!(copy["result"]["finished_at"].is_null() && copy["status"] != "completed", "{copy:#}");
+    assert!(copy["result"]["finished_at"].is_null(), "{copy:#}");
+    let listed = copies.get("/agents").json();
+    let row = listed["agents"].as_array().unwrap().iter().find(|row| row["agent_run_id"] == run.as_str()).unwrap();
+    assert_eq!((&copy["status"], &copy["copy"]), (&row["status"], &json!(true)), "{copy:#} {row:#}");
+    assert_eq!(copy["status"], "cancelled");
     assert_eq!(tools.requests().len(), 2, "that of the run of its own is the only new one");
     drop(copies);
     let continuing = Serving::start(&place, &["--store", "sqlite:c.db"]);

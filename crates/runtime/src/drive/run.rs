@@ -267,7 +267,8 @@ impl<'a> Driver<'a> {
     async fn drive_in_line(mut self: Box<Self>, effects: Effects, continues: bool) -> Result<Finished, Fault> {
         let engine = Engine { world: Arc::clone(self.world) };
         if continues && Box::pin(self.left_in_line(&engine)).await? {
-            return self.drive(Effects::new()).await;
+            // Whoever drives it when it has a place asks what it asks.
+            return self.leave().await;
         }
         self.drive(effects).await
     }

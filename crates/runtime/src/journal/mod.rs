@@ -610,10 +610,11 @@ impl RunSummary {
         }
     }
 
-    /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way.
+    /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way. Nobody can decide about a run
+    /// that waits in its line, nor about one that came in a file and is not continued.
     pub fn waits_for_human(&self) -> bool {
         let is_paused = self.status == Status::Paused && !self.termination.is_some_and(needs_no_human);
-        is_paused || self.waits_since_ms.is_some()
+        (is_paused || self.waits_since_ms.is_some()) && self.behind.is_none() && !self.is_imported()
     }
 
     /// Whether it has ended; one that a signal stopped has not.

@@ -90,6 +90,9 @@ const WAITING: &str = concat!(
 /// Of what [`WAITING`] lists, what no human is asked for.
 const WAITS_BY_ITSELF: &str = "r.status = 'paused'
   AND coalesce(r.termination, '') IN ('model_error', 'waiting', 'waiting_event', 'spending_limit')";
+/// Of the same, what humans can decide about: it does not wait in its line, and did not come in a file without being continued.
+pub(super) const DECIDABLE: &str =
+    concat!("substr(r.identity, 1, 10) <> 'imported: '::bytea AND (", behind!(), ") IS NULL");
 /// The SQL form of [`RunSummary::has_ended`].
 const ENDED: &str =
     "r.status IN ('completed', 'failed', 'cancelled') AND (r.status <> 'cancelled' OR r.termination IS NOT NULL)";
@@ -330,7 +333,7 @@ fn listed(select: &str, filter: &RunFilter, beyond: Option<i64>) -> (String, Vec
         and(&format!("({})", any.join(" OR ")), None);
     }
     if filter.for_humans {
-        and(&format!("{WAITING} AND NOT ({WAITS_BY_ITSELF})"), None);
+        and(&format!("{WAITING} AND NOT ({WAITS_BY_ITSELF}) AND {DECIDABLE}"), None);
     }
     match filter.org.as_deref() {
         Some("") => and("r.org IS NULL", None),

@@ -4,7 +4,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::Parameter;
 use super::database::Database;
-use super::reads::WAITS;
+use super::reads::{DECIDABLE, WAITS};
 use crate::journal::{RunCounts, StoreError, WaitMoments, WaitingRuns};
 
 const SET_ASIDE: &str = "r.status = 'running' AND r.failed_take_ups >= 3 AND r.driver IS NULL";
@@ -19,9 +19,10 @@ impl Database {
             "WITH waiting AS MATERIALIZED (
                SELECT r.loop_name, r.updated_at_ms AS since FROM @.runs r
                WHERE r.status = 'paused' AND r.called_by IS NULL AND coalesce(r.termination, '') NOT IN ('model_error', 'waiting', 'waiting_event', 'spending_limit')
+                 AND {DECIDABLE}
                UNION ALL
                SELECT r.loop_name, {WAITS} FROM @.runs r
-               WHERE r.status = 'running' AND r.called_by IS NULL AND NOT ({SET_ASIDE}))
+               WHERE r.status = 'running' AND r.called_by IS NULL AND NOT ({SET_ASIDE}) AND {DECIDABLE})
              SELECT loop_name, (since <= $1)::int + (since <= $2)::int + (since <= $3)::int AS moments,
                min(since) AS oldest_ms, count(*) AS runs FROM waiting
              WHERE since IS NOT NULL GROUP BY loop_name, moments ORDER BY loop_name COLLATE \"C\", moments"

@@ -219,6 +219,9 @@ const WAITING: &str = concat!(
 /// Of what [`WAITING`] lists, what no human is asked for.
 const WAITS_BY_ITSELF: &str = "runs.status = 'paused'
   AND coalesce(runs.termination, '') IN ('model_error', 'waiting', 'waiting_event', 'spending_limit')";
+/// Of the same, what humans can decide about: it does not wait in its line, and did not come in a file without being continued.
+pub(super) const DECIDABLE: &str =
+    concat!("substr(runs.identity, 1, 10) <> 'imported: ' AND (", behind!(), ") IS NULL");
 /// The SQL form of [`RunSummary::has_ended`].
 const ENDED: &str =
     "status IN ('completed', 'failed', 'cancelled') AND (status <> 'cancelled' OR termination IS NOT NULL)";
@@ -477,7 +480,8 @@ fn clauses(filter: &RunFilter, living: &[String]) -> (String, Vec<SqlValue>) {
     }
     let mut and = |clause: &str, value: Option<SqlValue>| and_all(clause, value.into_iter().collect());
     if filter.for_humans {
-        and(&format!("{WAITING} AND NOT ({WAITS_BY_ITSELF}) AND NOT (status = 'running' AND {SET_ASIDE})"), None);
+        let is_set_aside = format!("status = 'running' AND {SET_ASIDE}");
+        and(&format!("{WAITING} AND NOT ({WAITS_BY_ITSELF}) AND NOT ({is_set_aside}) AND {DECIDABLE}"), None);
     }
     match filter.org.as_deref() {
         // The plus keeps `runs_by_owner` out, in which the runs of none are not in their order: all of them would be sorted.

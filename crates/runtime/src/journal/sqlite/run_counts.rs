@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::database_errors::RequestError;
-use super::reads::{SET_ASIDE, WAITS};
+use super::reads::{DECIDABLE, SET_ASIDE, WAITS};
 use crate::journal::{RunCounts, WaitMoments, WaitingRuns};
 
 /// Counts them: each statement reads the rows that it counts, by an index.
@@ -17,8 +17,10 @@ pub(super) fn counted(connection: &Connection, moments: WaitMoments) -> Result<R
         "WITH waiting AS MATERIALIZED (
            SELECT loop_name, updated_at_ms AS since FROM runs
            WHERE status = 'paused' AND parent_run_id IS NULL AND coalesce(termination, '') NOT IN ('model_error', 'waiting', 'waiting_event', 'spending_limit')
+             AND {DECIDABLE}
            UNION ALL
-           SELECT loop_name, {WAITS} FROM runs WHERE status = 'running' AND parent_run_id IS NULL AND NOT {SET_ASIDE})
+           SELECT loop_name, {WAITS} FROM runs
+           WHERE status = 'running' AND parent_run_id IS NULL AND NOT {SET_ASIDE} AND {DECIDABLE})
          SELECT loop_name, (since <= ?1) + (since <= ?2) + (since <= ?3) AS moments, min(since) AS oldest_ms, count(*) AS runs
          FROM waiting WHERE since IS NOT NULL GROUP BY loop_name, moments ORDER BY loop_name, moments"
     );
