@@ -72,9 +72,15 @@ impl Listener for Watched {
         self.progress.on(notice);
     }
 
-    fn on_line(&self, first: &str) {
-        let first = escape::line(first);
-        self.note(&format!("waits for run {first} to end; Ctrl-C takes this run out of the line"));
+    fn on_line(&self, first: &str, keeps_turn: bool) {
+        let stopped = match keeps_turn {
+            true => {
+                "Ctrl-C leaves this run in the line, and those behind it wait until `loopctl resume` continues it or \
+                 `loopctl cancel` ends it"
+            }
+            false => "Ctrl-C takes this run out of the line",
+        };
+        self.note(&format!("waits for run {} to end; {stopped}", escape::line(first)));
     }
 
     fn wants_deltas(&self) -> bool {

@@ -314,8 +314,9 @@ pub trait Listener: Send + Sync {
     /// Hears that what the run is resumed with fits, and is durable: with what follows, its driver is concerned alone.
     fn on_accepted(&self) {}
 
-    /// Hears for which run this one waits, in their line: it begins when enough of those ahead have ended.
-    fn on_line(&self, _first: &str) {}
+    /// Hears for which run this one waits, in their line: it begins when enough of those ahead have ended. `keeps_turn`: whether it stays
+    /// in the line when it is stopped, because it had begun before.
+    fn on_line(&self, _first: &str, _keeps_turn: bool) {}
 
     /// Whether it wants the state of a workflow as long as steps of it are under way.
     fn wants_questions(&self) -> bool {

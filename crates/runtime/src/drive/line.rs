@@ -205,7 +205,7 @@ impl Engine {
             if let (Some(first), Some(listener)) = (&first, watch.listener)
                 && reported.as_ref() != Some(first)
             {
-                listener.on_line(first);
+                listener.on_line(first, !finished.state.waits_in_line());
             }
             reported = first.or(reported);
             if finished.state.status() == Status::Running {
