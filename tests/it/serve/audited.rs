@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Place, complete, think};
 use crate::serve::client::{Reply, Serving, place, scripted};
+use crate::serve::workflows;
 
 /// The names of tokens with their texts.
 struct Tokens(Vec<(&'static str, String)>);
@@ -73,7 +74,7 @@ fn what_was_done_is_listed_for_its_organisation_and_for_the_admin_and_stays_when
     let mine = list(&eye, "");
     assert!(!String::from_utf8_lossy(&mine.body).contains("hunter"), "{mine:?}");
     assert_eq!(said(&mine.json()), own);
-    assert_eq!(mine.json()["audit"][1]["detail"], "answer");
+    assert_eq!(mine.json()["audit"][1]["detail"], "answer 1.0");
     assert_eq!(said(&list(&bob, "").json()), [format!("started bob {theirs}")]);
     assert_eq!(list(&ann, "").code(), "forbidden");
     assert_eq!(said(&list(&ops, "").json()).len(), 5);
@@ -173,4 +174,31 @@ fn a_loop_that_is_switched_off_is_started_by_nobody_until_it_is_switched_on_agai
     let list = send(&server, &ops, "GET", "/audit?token=ops", &json!({})).json();
     assert_eq!(said(&list), ["switched_on ops -", "switched_off ops -"]);
     assert_eq!(list["audit"][0]["loop"], "test");
+}
+
+#[test]
+fn the_line_of_a_decision_names_its_step_however_it_was_sent() {
+    let tools = workflows::tools();
+    let steps = json!([workflows::asks(json!({}))]);
+    let each = workflows::each(json!({ "max_concurrency": 3 }), steps);
+    let last = json!({ "id": "last", "type": "PbotApproval", "properties": { "comment": "Done?" } });
+    let place = workflows::place(&tools, json!({ "actions": [each, last] }));
+    let server = Serving::start(&place, &[]);
+    let items: Vec<Value> = ["a", "b", "c"].iter().map(|id| json!({ "id": id })).collect();
+    let run = server.post("/workflows/pay/execute", &json!({ "input": { "items": items } })).json();
+    let id = run["run_id"].as_str().expect("an id").to_owned();
+    let hash = |item: usize| run["result"]["pause"]["steps"][item]["hash"].clone();
+    for body in [
+        json!({ "approve": true, "hash": hash(0) }),
+        json!({ "deny": true, "hash": hash(1) }),
+        json!({ "approve": true, "at": "each.2.ask" }),
+        json!({ "approve": true }),
+    ] {
+        let taken = server.post(&format!("/agents/{id}/resume"), &body);
+        assert!([200, 202].contains(&taken.status), "{body}: {taken:?}");
+    }
+    let list = server.get(&format!("/audit?run={id}&action=decided")).json();
+    let details: Vec<&str> =
+        list["audit"].as_array().unwrap().iter().map(|line| line["detail"].as_str().unwrap_or_default()).collect();
+    assert_eq!(details, ["approve last", "approve each.2.ask", "deny each.1.ask", "approve each.0.ask"]);
 }

@@ -2,6 +2,7 @@
 
 use super::start::Start;
 use crate::journal::{AuditAction, AuditEntry};
+use loopctl_engine::decision::decision_record::DecisionRecord;
 use loopctl_engine::event::{Decided, Event, EventKind, RaisedLimits, WebhookDelivery};
 
 /// The line of an event; none where nobody decided it.
@@ -39,6 +40,19 @@ fn decision(decided: &Decided) -> String {
         (None, Some(call)) => format!("{word} {call}"),
         (None, None) => word.to_owned(),
     }
+}
+
+/// Whether an event is a decision that does not say what it is about: by its hash, or about the only question.
+pub(super) fn names_nothing(what: &EventKind) -> bool {
+    matches!(what, EventKind::Human(Decided { at: None, call: None, .. }))
+}
+
+/// The line of such a decision, with what the run found it to be about.
+pub(super) fn with_places(line: &AuditEntry, records: &[DecisionRecord]) -> AuditEntry {
+    let place = |record: &DecisionRecord| record.step.clone().or_else(|| record.call.map(|call| call.to_string()));
+    let word = line.detail.clone();
+    let parts: Vec<String> = word.into_iter().chain(records.iter().filter_map(place)).collect();
+    AuditEntry::new(line.at_ms, line.action, line.actor.as_deref(), Some(&parts.join(" ")))
 }
 
 fn limits(raised: &RaisedLimits) -> String {

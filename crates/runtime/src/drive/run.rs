@@ -371,7 +371,8 @@ impl<'a> Driver<'a> {
     /// Applies an event to the state.
     fn apply(&mut self, what: EventKind) -> Result<AppliedEvent, Fault> {
         let event = Event { at: self.moment(), kind: what };
-        let (text, texts, audit) = (written(&event)?, event.kind.texts(), audit::of_event(&event));
+        let (text, texts, mut audit) = (written(&event)?, event.kind.texts(), audit::of_event(&event));
+        let (names_nothing, decisions) = (audit::names_nothing(&event.kind), self.state.decisions.len());
         let baseline = Baseline::new(&self.state, &event.kind);
         let (answer_token, decision) = match event.kind {
             EventKind::Human(_) => (self.answer_token.take(), self.queued_decision.take()),
@@ -384,6 +385,10 @@ impl<'a> Driver<'a> {
         let counted = self.meter.as_ref().map(|_| (Spender::of(&event.kind, self.program, &self.state), self.spent()));
         let attempts = spender::attempts(&self.state);
         let effects = step(self.program, &mut self.state, event)?;
+        if names_nothing {
+            let new = self.state.decisions.get(decisions..).unwrap_or_default();
+            audit = audit.map(|line| Box::new(audit::with_places(&line, new)));
+        }
         let listed_wait = Some(ListedWait::of(&self.state));
         let changed = self.state.status() != before
             || !matches!(self.state.status(), Status::Running)
