@@ -163,18 +163,23 @@ impl ScheduledStarts {
                     continue;
                 }
             };
-            let is_settled = match due(&schedule.timetable, now_ms, seen_ms, runs) {
-                Due::Nothing => true,
+            let end = match due(&schedule.timetable, now_ms, seen_ms, runs) {
+                Due::Nothing => StartEnd::Settled,
                 Due::Later(run) => {
                     self.hold_back(app, name, run).await;
-                    false
+                    StartEnd::Open
                 }
                 Due::Now(time_ms) => {
                     self.held_back.remove(name);
                     start(app, name, offered, schedule, time_ms).await
                 }
             };
-            if is_settled {
+            if end == StartEnd::Skipped
+                && let Err(fault) = self.skip(app, name, now_ms).await
+            {
+                tracing::error!(code = fault.code(), "schedules can't be noted: {fault}");
+            }
+            if end != StartEnd::Open {
                 self.settled.insert(name.clone(), time_ms);
             }
         }
@@ -202,6 +207,22 @@ impl ScheduledStarts {
         let names: Vec<String> = served.timetables.iter().map(|schedule| schedule.name.clone()).collect();
         let seen = app.runs.journal.serve_schedules(served).await?;
         self.seen = Some(names.into_iter().zip(seen).collect());
+        Ok(())
+    }
+
+    /// Notes in the store that the times of a schedule until now are over, so that no other process starts them: it counts as first seen
+    /// now. Without its times it is another schedule; a process that dies then leaves one whose times are not known, and the moment
+    /// stays when they are noted again.
+    async fn skip(&mut self, app: &App, name: &str, now_ms: i64) -> Result<(), StoreError> {
+        let folder = app.folder();
+        for has_times in [false, true] {
+            let mut served = served(&folder, now_ms);
+            let skipped = served.timetables.iter_mut().filter(|schedule| !has_times && schedule.name == name);
+            skipped.for_each(|schedule| schedule.timetable.clear());
+            let names: Vec<String> = served.timetables.iter().map(|schedule| schedule.name.clone()).collect();
+            let seen = app.runs.journal.serve_schedules(served).await?;
+            self.seen = Some(names.into_iter().zip(seen).collect());
+        }
         Ok(())
     }
 
@@ -280,9 +301,21 @@ pub async fn waits_for(app: &App, name: &str, now_ms: i64) -> Result<Option<Unde
     })
 }
 
-/// Starts a run; returns whether that need not be tried again.
-async fn start(app: &Arc<App>, name: &str, offered: &ServedLoop, schedule: &FlowSchedule, time_ms: i64) -> bool {
-    let Some(stamp) = stamp(time_ms) else { return true };
+/// What became of a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StartEnd {
+    /// It is to be tried again.
+    Open,
+    /// It need not be tried again.
+    Settled,
+    /// Its time is skipped: other runs hold the places of its line, and the workflow says that it is refused then.
+    Skipped,
+}
+
+/// Starts a run.
+async fn start(app: &Arc<App>, name: &str, offered: &ServedLoop, schedule: &FlowSchedule, time_ms: i64) -> StartEnd {
+    let Some(stamp) = stamp(time_ms) else { return StartEnd::Settled };
+    let line_full = Fault::LineFull { by: String::new() }.code();
     for number in 1..=MAX_TRIED_IDS {
         let again = if number == 1 { String::new() } else { format!("-{number}") };
         let run_id = format!("{}{stamp}{again}", id_prefix(name));
@@ -297,28 +330,36 @@ async fn start(app: &Arc<App>, name: &str, offered: &ServedLoop, schedule: &Flow
         match started(app, order, Admission::default(), &WaitQuery::default()).await {
             Ok((_, Some(_))) => {
                 tracing::info!(run_id, "started by its schedule");
-                return true;
+                return StartEnd::Settled;
+            }
+            Err(problem) if problem.code == line_full => {
+                let time = rfc3339(time_ms);
+                tracing::warn!(run_id, "the schedule of {name} skips its time {time}: {}", problem.detail);
+                return StartEnd::Skipped;
             }
             Err(problem) if problem.code != Fault::Conflict(String::new()).code() => {
                 tracing::error!(run_id, code = problem.code, "the scheduled run can't be started: {}", problem.detail);
-                return problem.status != StatusCode::SERVICE_UNAVAILABLE;
+                return match problem.status {
+                    StatusCode::SERVICE_UNAVAILABLE => StartEnd::Open,
+                    _ => StartEnd::Settled,
+                };
             }
             // Another server was faster; or a run has the id that no schedule started, or that one started by a clock that was ahead.
             Ok(_) | Err(_) => {}
         }
         match app.runs.journal.schedule_runs(name, time_ms).await {
-            Ok(runs) if runs.last_due_ms.is_some_and(|last_ms| last_ms >= time_ms) => return true,
+            Ok(runs) if runs.last_due_ms.is_some_and(|last_ms| last_ms >= time_ms) => return StartEnd::Settled,
             Ok(_) => {
                 tracing::warn!(run_id, "a run has this id already: the scheduled run gets another one")
             }
             Err(fault) => {
                 tracing::error!(name, code = fault.code(), "scheduled runs can't be listed: {fault}");
-                return false;
+                return StartEnd::Open;
             }
         }
     }
     tracing::error!(name, "the scheduled run of {stamp} can't be started: other runs have its ids");
-    true
+    StartEnd::Settled
 }
 
 #[cfg(test)]

@@ -71,6 +71,37 @@ fn a_server_starts_the_run_of_each_time_by_itself_and_the_next_one_catches_up_wi
 }
 
 #[test]
+fn a_time_that_was_skipped_because_the_line_was_full_stays_skipped() {
+    let tools = tools();
+    let ask = asks(json!({ "comment": "Go on?", "request_payload": {} }));
+    let schedule = json!({ "every": "1h" });
+    let place =
+        place(&tools, json!({ "schedule": schedule, "concurrency": { "when_full": "refuse" }, "actions": [ask] }));
+    // It is looked at after the other one, so its runs say how far that is.
+    let tick = json!({ "schedule": schedule, "actions": [act("@now", None)] });
+    place.json("workflows/tick.json", &json!({ "name": "tick", "definition": tick }));
+    let real = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    let ahead = |at_ms: i64| place.file("clock", (at_ms - real).to_string());
+    ahead(TEN + HOUR / 2);
+    let clock = place.path().join("clock").to_str().unwrap().to_owned();
+    let start = || Serving::start_with(&place, &["--store", "sqlite:runs.db"], &[("LOOPCTL_CLOCK", &clock)]);
+    let server = start();
+    assert_eq!(server.get("/healthz").status, 200);
+    let holder = server.post("/workflows/pay/execute", &json!({ "input": {} })).json()["run_id"].clone();
+    ahead(TEN + HOUR + HOUR / 2);
+    until(&server, "tick@20261122T110000Z", &["completed"]);
+    let cancelled = server.send("DELETE", &format!("/agents/{}", holder.as_str().unwrap()), &[], b"");
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    drop(server);
+    let server = start();
+    assert_eq!(server.get("/healthz").status, 200);
+    ahead(TEN + 2 * HOUR + HOUR / 2);
+    until(&server, "tick@20261122T120000Z", &["completed"]);
+    until(&server, "pay@20261122T120000Z", &["paused"]);
+    assert!(!ids(&server).contains(&"pay@20261122T110000Z".to_owned()), "{:?}", ids(&server));
+}
+
+#[test]
 fn the_listing_names_the_schedule_and_its_next_time() {
     for store in STORES {
         let tools = tools();
