@@ -16,7 +16,8 @@ use crate::policy::word::written;
 use crate::program::Program;
 
 /// The types of the steps of workflows that are no actions.
-const STEP_TYPES: [&str; 6] = ["loop", "matcher", "custom-table", "PbotApproval", "PbotForm", "choose"];
+const STEP_TYPES: [&str; 8] =
+    ["loop", "matcher", "custom-table", "PbotApproval", "PbotForm", "choose", "wait", "wait_for_event"];
 
 /// What the metrics count of the runs of an engine.
 pub struct MeteredRuns(pub Arc<Metrics>);
