@@ -20,6 +20,9 @@ use crate::drive::clock;
 /// The interval of the looks at the files of a folder that is watched.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The most names of loops in a line of the log.
+const MOST_NAMES: usize = 20;
+
 /// Reads the folder again, of a server at this address. Runs that are under way keep their documents; a folder with a fault is not served, and the one
 /// before it is.
 ///
@@ -39,6 +42,7 @@ pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), S
         Ok(served) => {
             let (digest, loops) = (served.folder.digest.clone(), served.folder.loops.len());
             let has_other_limits = served.folder.project.limits != app.folder().project.limits;
+            let gone = gone(&app.folder(), &served.folder);
             app.runs.replace_folder(served);
             token_notices::of_folder(&app.served());
             if let Err(fault) =
@@ -53,6 +57,9 @@ pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), S
                 );
             }
             tracing::info!(loops, folder = short(&digest), "the folder was read again");
+            if let Some(names) = gone {
+                tracing::warn!("the folder has no longer, and nothing starts any more: {names}");
+            }
             Ok(())
         }
         Err(why) => {
@@ -62,6 +69,16 @@ pub async fn reload(app: &Arc<App>, address: Option<SocketAddr>) -> Result<(), S
             Err(why)
         }
     }
+}
+
+/// The names of the loops that a folder has no longer, the first of many.
+fn gone(before: &Folder, now: &Folder) -> Option<String> {
+    let names: Vec<&str> =
+        before.loops.keys().filter(|name| !now.loops.contains_key(*name)).map(String::as_str).collect();
+    let shown = names.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(MOST_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty()).then(|| format!("{shown}{more}"))
 }
 
 /// The folder, if it can be served in the place of the one before.

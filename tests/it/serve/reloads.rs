@@ -98,8 +98,16 @@ fn a_folder_with_a_fault_is_served_as_it_was_and_that_is_seen() {
         until(|| !failed());
         assert!(gauge(0));
     }
+    let document: Value = serde_json::from_slice(&sound).unwrap();
+    place.json("other.json", &crate::common::with(document, json!({ "name": "other" })));
+    hangup(&server);
+    until(|| names(&server, &own) == ["other", "test"]);
+    std::fs::remove_file(place.path().join("other.json")).unwrap();
+    hangup(&server);
+    until(|| names(&server, &own) == ["test"]);
     let log = server.whole_log(&log);
     assert_eq!(log.matches("is served as it was").count(), 3, "{log}");
+    assert_eq!(log.matches("has no longer, and nothing starts any more: other").count(), 1, "{log}");
 }
 
 #[test]
