@@ -73,7 +73,7 @@ pub fn rows_within(look: &Look, columns: Vec<TableColumn>, most: Option<usize>) 
     let others = wide(&columns).saturating_sub(columns.last().map_or(0, |column| column.width));
     let room = most.saturating_sub(others);
     if let Some(last) = columns.pop_if(|last| !last.is_number && room >= MIN_WRAPPED) {
-        return table(look, &wrapped(columns, last, room));
+        return table(look, &wrapped(columns, &last, room));
     }
     let mut shown = String::new();
     let mut rest = columns.into_iter();
@@ -91,7 +91,7 @@ pub fn rows_within(look: &Look, columns: Vec<TableColumn>, most: Option<usize>) 
 }
 
 /// The columns with the texts of the last one in lines of their own.
-fn wrapped(columns: Vec<TableColumn>, last: TableColumn, room: usize) -> Vec<TableColumn> {
+fn wrapped(columns: Vec<TableColumn>, last: &TableColumn, room: usize) -> Vec<TableColumn> {
     let lines: Vec<Vec<String>> = last.cells.iter().map(|cell| wrap(cell, room)).collect();
     let mut columns: Vec<TableColumn> = columns
         .into_iter()
@@ -102,7 +102,7 @@ fn wrapped(columns: Vec<TableColumn>, last: TableColumn, room: usize) -> Vec<Tab
             TableColumn { cells: cells.collect(), ..column }
         })
         .collect();
-    columns.push(TableColumn { cells: lines.into_iter().flatten().collect(), width: room, ..last });
+    columns.push(TableColumn { cells: lines.into_iter().flatten().collect(), width: room, ..*last });
     columns
 }
 

@@ -82,9 +82,9 @@ impl Listener for Relay {
         }
     }
 
-    fn on_line(&self, first: &str) {
+    fn on_line(&self, first: &str, keeps_turn: bool) {
         if let Some(to) = &self.to {
-            to.on_line(first);
+            to.on_line(first, keeps_turn);
         }
     }
 

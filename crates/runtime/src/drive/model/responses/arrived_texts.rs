@@ -56,8 +56,8 @@ impl ArrivedTexts {
     }
 
     /// A part of the message at this place.
-    pub(super) fn part(&mut self, place: ItemPlace, part: TextPlace) -> &mut ArrivedPart {
-        let at = self.known(&place).unwrap_or(self.texts.len());
+    pub(super) fn part(&mut self, place: &ItemPlace, part: TextPlace) -> &mut ArrivedPart {
+        let at = self.known(place).unwrap_or(self.texts.len());
         if let Some(id) = place.id.as_ref().filter(|id| !self.by_id.contains_key(*id)) {
             self.by_id.insert(id.clone(), at);
         }
