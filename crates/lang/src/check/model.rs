@@ -1,8 +1,10 @@
 //! The model that a loop uses, as far as documents say.
 
-use super::Subject;
+use super::{Cursor, Subject};
+use crate::language::Action;
 use crate::language::project::{Model, Provider, ThinkingKind};
 use crate::policy::provider::{NeedsResponses, RequestLimits, refuses_no_effort};
+use crate::policy::window;
 
 /// A model by its name.
 #[derive(Clone, Copy)]
@@ -28,6 +30,38 @@ pub fn named<'s>(subject: &'s Subject<'_>, written: Option<&'s str>) -> Option<N
     let project = subject.project()?;
     let name = written.or(project.model.as_deref()).filter(|name| !name.is_empty())?;
     Some(NamedModel { name, declared: project.models.get(name) })
+}
+
+/// A model that the document asks, and the most that one reply of it may have.
+pub struct LongestReply<'s, 'a> {
+    pub model: NamedModel<'s>,
+    /// In tokens.
+    pub tokens: u32,
+    /// Where the document says that.
+    pub at: Option<Cursor<'a>>,
+}
+
+/// The models that the loop asks, and those of its `llm` actions.
+pub fn longest_replies<'s, 'a>(subject: &'s Subject<'a>) -> Vec<LongestReply<'s, 'a>> {
+    let mut replies = Vec::new();
+    if let Some(react) = subject.react(&["max_tokens", "model", "fallback_models"]) {
+        let own = named(subject, react.model.as_deref());
+        let fallbacks = react.fallback_models.iter().filter_map(|name| named(subject, Some(name)));
+        for model in own.into_iter().chain(fallbacks) {
+            let window = model.declared.and_then(|model| model.context_tokens);
+            let tokens = react.max_tokens.unwrap_or_else(|| window::max_tokens(window));
+            replies.push(LongestReply { model, tokens, at: subject.property("max_tokens") });
+        }
+    }
+    for used in subject.actions() {
+        if let Action::Llm(llm) = &*used.action
+            && let Some(model) = named(subject, llm.model.as_deref())
+        {
+            let at = Some(used.at("/max_tokens")).filter(Cursor::is_written);
+            replies.push(LongestReply { model, tokens: llm.max_tokens, at });
+        }
+    }
+    replies
 }
 
 impl<'s> NamedModel<'s> {

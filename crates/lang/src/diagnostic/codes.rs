@@ -228,6 +228,7 @@ codes! {
     EQUAL_LIMITS = "L248" Error "equal-limits" "Two spending limits for the same account",
     UNKNOWN_LIMIT = "L249" Warning "unknown-limit" "Spending limit for something that does not exist",
     IDLE_RATE = "L250" Error "idle-rate" "Rate of a model that can't hold",
+    SMALL_LIMIT = "L251" Warning "small-limit" "Spending limit that no request fits into",
     IDLE_STYLE = "L252" Error "idle-style" "Style that nothing is written in",
     UNCANCELLED_ITEMS = "L257" Warning "uncancelled-items" "Items whose `on_failure` does not run after a cancel",
 }

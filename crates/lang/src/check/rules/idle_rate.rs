@@ -1,11 +1,9 @@
 //! A rate of a model, or a number of connections, that can't hold.
 
-use crate::check::model::{self, NamedModel};
-use crate::check::{Cursor, Rule, Subject};
+use crate::check::model::{self, LongestReply};
+use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
-use crate::language::Action;
 use crate::language::project::Provider;
-use crate::policy::window;
 use crate::syntax::token;
 
 pub const RULE: Rule = Rule { code: codes::IDLE_RATE, check };
@@ -33,35 +31,16 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             report("/rate", message, "give it `requests_per_minute`, or `tokens_per_minute`");
         }
     }
-    if let Some(react) = subject.react(&["max_tokens", "model", "fallback_models"]) {
-        let own = model::named(subject, react.model.as_deref());
-        let fallbacks = react.fallback_models.iter().filter_map(|name| model::named(subject, Some(name)));
-        for model in own.into_iter().chain(fallbacks) {
-            let window = model.declared.and_then(|model| model.context_tokens);
-            let reply = react.max_tokens.unwrap_or_else(|| window::max_tokens(window));
-            judge(subject, model, reply, subject.property("max_tokens"), found);
-        }
-    }
-    for used in subject.actions() {
-        if let Action::Llm(llm) = &*used.action
-            && let Some(model) = model::named(subject, llm.model.as_deref())
-        {
-            let cursor = Some(used.at("/max_tokens")).filter(Cursor::is_written);
-            judge(subject, model, llm.max_tokens, cursor, found);
-        }
+    for reply in model::longest_replies(subject) {
+        judge(subject, &reply, found);
     }
 }
 
 /// A call reserves what the model reads and `max_tokens`: it has to fit into a minute.
-fn judge(
-    subject: &Subject<'_>,
-    model: NamedModel<'_>,
-    reply: u32,
-    at: Option<Cursor<'_>>,
-    found: &mut Vec<Diagnostic>,
-) {
+fn judge(subject: &Subject<'_>, longest: &LongestReply<'_, '_>, found: &mut Vec<Diagnostic>) {
+    let LongestReply { model, tokens: reply, at } = longest;
     let rate = model.declared.and_then(|model| model.rate?.tokens_per_minute);
-    let Some(most) = rate.filter(|most| u64::from(reply) >= *most) else { return };
+    let Some(most) = rate.filter(|most| u64::from(*reply) >= *most) else { return };
     let name = model.name;
     let declared = subject.in_project(&format!("/models/{}/rate/tokens_per_minute", token(name)));
     let Some(declared) = declared.filter(|declared| !subject.is_reported(&declared.place())) else { return };

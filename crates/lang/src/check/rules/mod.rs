@@ -95,6 +95,7 @@ mod secret_in_step;
 mod server_text;
 mod shell_script;
 mod shell_syntax;
+mod small_limit;
 mod step_field;
 mod step_input;
 mod step_setting;
@@ -233,5 +234,6 @@ pub const RULES: &[Rule] = &[
     equal_limits::RULE,
     unknown_limit::RULE,
     idle_rate::RULE,
+    small_limit::RULE,
     uncancelled_items::RULE,
 ];

@@ -185,5 +185,7 @@ pub const PLACES: &[&str] = &[
     r#"L248 loopctl.json:4:5 /limits/1: {"every": "day", "tokens": 500000, "on_limit": "wait"}"#,
     r#"L249 loopctl.json:3:40 /limits/0/model: "mian""#,
     "L250 loopctl.json:6:64 /models/main/rate/tokens_per_minute: 2000",
+    "L251 loopctl.json:4:32 /limits/0/tokens: 2000",
+    "L251 loopctl.json:5:50 /limits/1/cost_usd: 0.01",
     r#"L257 loop.json:17:11 /definition/actions/0/properties/on_failure: "on_failure""#,
 ];
