@@ -231,6 +231,7 @@ mod tests {
             cost_usd: None,
             error: None,
             model_wait: None,
+            unsent: Vec::new(),
             question: None,
             due_at_ms: None,
             schedule: None,

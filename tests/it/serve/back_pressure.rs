@@ -238,6 +238,19 @@ fn a_run_that_waits_for_room_in_a_limit_keeps_no_other_run_from_the_model() {
     assert_eq!(model.requests().len(), 3);
 }
 
+/// A workflow that asks the model for each of its items.
+fn asking_for_each_item(place: &Place) {
+    place.json(
+        "actions/ask.json",
+        &json!({ "action_name": "ask", "kind": "llm", "description": "Asks.",
+        "template": "Item?", "model": "main", "timeout_ms": 600_000 }),
+    );
+    let each = json!({ "mode": "foreach", "items_path": "@input.items", "item_variable_name": "one",
+        "max_concurrency": 200, "actions_to_execute": [{ "id": "ask", "type": "ask", "properties": {} }] });
+    let step = json!({ "id": "each", "type": "loop", "properties": each });
+    place.json("many.json", &json!({ "name": "many", "definition": { "actions": [step] } }));
+}
+
 /// Gives the project tokens that are made with these words; their headers.
 fn tokens<const N: usize>(place: &Place, made_with: [&[&str]; N]) -> [String; N] {
     let mut entries = Vec::new();
@@ -260,15 +273,7 @@ fn organisations_and_runs_have_turns_at_a_model_however_many_items_one_of_them_h
     let gate = Gate::default();
     let model = holding(&gate);
     let place = place(&model, json!({ "max_connections": 1 }));
-    place.json(
-        "actions/ask.json",
-        &json!({ "action_name": "ask", "kind": "llm", "description": "Asks.",
-        "template": "Item?", "model": "main", "timeout_ms": 600_000 }),
-    );
-    let each = json!({ "mode": "foreach", "items_path": "@input.items", "item_variable_name": "one",
-        "max_concurrency": 200, "actions_to_execute": [{ "id": "ask", "type": "ask", "properties": {} }] });
-    let step = json!({ "id": "each", "type": "loop", "properties": each });
-    place.json("many.json", &json!({ "name": "many", "definition": { "actions": [step] } }));
+    asking_for_each_item(&place);
     let [many, few, ops] = tokens(
         &place,
         [
@@ -300,4 +305,32 @@ fn organisations_and_runs_have_turns_at_a_model_however_many_items_one_of_them_h
     let asked = model.requests();
     let of_loops = asked.iter().take(6).filter(|request| String::from_utf8_lossy(&request.body).contains("Say it."));
     assert_eq!(of_loops.count(), 2, "the runs with one request come before the 200 of the other run");
+}
+
+/// Three items ask a model that takes one request at a time, and the process is killed: one request was sent.
+#[test]
+fn a_call_that_only_waited_for_its_turn_is_made_after_a_crash_and_nobody_is_asked_about_it() {
+    let gate = Gate::default();
+    let model = holding(&gate);
+    let place = place(&model, json!({ "max_connections": 1 }));
+    asking_for_each_item(&place);
+    let server = Serving::start(&place, &[]);
+    let started = server.execute("?async=true", json!({ "loop": "many", "input": { "items": [1, 2, 3] } })).json();
+    let id = started["agent_run_id"].as_str().unwrap_or_else(|| panic!("{started:#}"));
+    model.wait_for(1);
+    until(|| waiting(&server) == Some("2".to_owned()));
+    // The row says it too.
+    until(|| !server.get("/agents").json()["agents"][0]["model_wait"].is_null());
+    for _ in 0..10 {
+        crate::common::wait_poll_interval();
+    }
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(server.pid()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    drop(server);
+    gate.open();
+    let next = Serving::start(&place, &[]);
+    let ended = next.settled(id);
+    let asked = ended["result"]["pause"]["steps"].as_array().unwrap_or_else(|| panic!("{ended:#}"));
+    assert_eq!(asked.len(), 1, "only the call that was sent may have happened: {ended:#}");
+    assert_eq!(model.requests().len(), 3);
 }

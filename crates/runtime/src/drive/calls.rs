@@ -31,7 +31,7 @@ use loopctl_engine::notice::Listener;
 use loopctl_engine::operation::Call;
 use loopctl_engine::server_question::AnsweredQuestion;
 use loopctl_engine::state::RunHeader;
-use loopctl_lang::program::Program;
+use loopctl_lang::program::{Program, Tool};
 
 /// What the calls of a turn share.
 struct TurnContext<'a> {
@@ -124,14 +124,16 @@ impl<'a> Driver<'a> {
                 None => {
                     let (world, turn, stop) = (Arc::clone(self.world), Arc::clone(&turn), self.watch.stop.clone());
                     let attempt = Attempt::of(call);
-                    let own = self.program.tool(&call.name).map(|tool| Duration::from_millis(tool.timeout_ms));
+                    let tool = self.program.tool(&call.name);
+                    let after_crash = tool.map(Tool::after_crash).unwrap_or_default();
+                    let own = tool.map(|tool| Duration::from_millis(tool.timeout_ms));
                     let time = own.into_iter().chain([self.time_left()]).min().unwrap_or_default();
                     Box::pin(async move {
                         if !attempt.timer.due(&world.deaths, &turn.header.run_id, stop.as_ref()).await {
                             return Ok(PerformedCall::Stopped);
                         }
                         let wait = PendingModelCall::of(&world.deaths, &turn.header.run_id)
-                            .shown(world.model_waits.of_call(&turn.header.run_id, attempt.id))
+                            .shown(world.model_waits.of_call(&turn.header.run_id, attempt.id, after_crash))
                             .within(time)
                             .limited(SpendingGuard::of_call(&world.journal, &turn.program, &turn.header, turn.fence));
                         tokio::select! {

@@ -4,7 +4,7 @@
 
 mod door;
 mod rate_turn;
-mod turns;
+pub(in crate::drive) mod turns;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,10 +22,7 @@ use loopctl_engine::event::Tokens;
 use loopctl_lang::language::Project;
 use loopctl_lang::language::model_rate::ModelRate;
 use rate_turn::{LastShare, RateTurn};
-pub(in crate::drive) use turns::Asker;
-
-/// A wait that is shorter is not shown: the row of its run would be written twice for nothing.
-const SHOWN_AFTER: Duration = Duration::from_secs(2);
+use turns::TurnOwner;
 
 const RATE_IS_USED_UP: &str = "its rate is used up";
 
@@ -98,17 +95,17 @@ pub(in crate::drive) struct ModelGate {
     door: Door,
     state: watch::Sender<GateState>,
     /// The wait that its server asked for last. By itself, because all that wait look at it.
-    hold: watch::Sender<Option<Hold>>,
+    hold: watch::Sender<Option<ServerHold>>,
 }
 
 /// A time in which the server of a model wants no request.
 #[derive(Debug, Clone, Copy)]
-struct Hold {
+struct ServerHold {
     since: Instant,
     until: Instant,
 }
 
-impl Hold {
+impl ServerHold {
     /// How long it lasts from now on.
     fn left(self) -> Option<Duration> {
         let left = self.until.saturating_duration_since(clock::instant());
@@ -292,7 +289,7 @@ impl ModelGate {
         PendingModelCall::only_waits(request.wait).await;
         let asker = PendingModelCall::asker(request.wait).await?;
         let shown = async {
-            clock::sleep(SHOWN_AFTER).await;
+            clock::sleep(PendingModelCall::shown_after(request.wait)).await;
             let (reason, until) = self.reason();
             let _shown = request.wait.map(|wait| wait.in_line(request.model, reason, until));
             std::future::pending().await
@@ -320,7 +317,7 @@ impl ModelGate {
 
     /// How long its server wants no request from now on.
     fn held_for(&self) -> Option<Duration> {
-        (*self.hold.borrow()).and_then(Hold::left)
+        (*self.hold.borrow()).and_then(ServerHold::left)
     }
 
     /// Whether a request that has its turn may be sent.
@@ -350,8 +347,8 @@ impl ModelGate {
         let mut hold = self.hold.subscribe();
         loop {
             let held = *hold.borrow_and_update();
-            let Some(left) = held.and_then(Hold::left) else {
-                if held.is_some_and(Hold::is_spaced) {
+            let Some(left) = held.and_then(ServerHold::left) else {
+                if held.is_some_and(ServerHold::is_spaced) {
                     clock::sleep(SPACING).await;
                 }
                 return;
@@ -365,7 +362,7 @@ impl ModelGate {
 
     /// The turn of the request that is the first in the line. The rate is the last thing that it waits for: a request that had its turn in
     /// the rate and is sent later than that would come in the minute of those behind it.
-    async fn turn(self: &Arc<Self>, request: GateRequest<'_>, asker: Asker) -> Result<GatePass, NoRoom> {
+    async fn turn(self: &Arc<Self>, request: GateRequest<'_>, asker: TurnOwner) -> Result<GatePass, NoRoom> {
         let _first = self.door.first(asker).await;
         let mut state = self.state.subscribe();
         let mut descriptor = None;
@@ -413,7 +410,7 @@ impl ModelGate {
             return Ok(Some(TurnInRate::Taken(turn)));
         }
         let _shown = wait.has_no_time_for(turn.wait, request.model).or_else(|| {
-            let is_long = turn.wait >= SHOWN_AFTER;
+            let is_long = turn.wait >= PendingModelCall::shown_after(request.wait);
             is_long.then(|| wait.in_line(request.model, RATE_IS_USED_UP, Some(turn.wait))).flatten()
         });
         let is_other = |state: &GateState| state.rate != Some(rate) || state.given_back != given_back;
@@ -422,7 +419,7 @@ impl ModelGate {
             // The senders are this gate's own.
             tokio::select! {
                 other = state.wait_for(is_other) => drop(other),
-                held = hold.wait_for(|hold| hold.and_then(Hold::left).is_some()) => drop(held),
+                held = hold.wait_for(|hold| hold.and_then(ServerHold::left).is_some()) => drop(held),
             }
         };
         tokio::select! {
@@ -457,7 +454,7 @@ impl ModelGate {
             let before = hold.filter(|before| before.left().is_some());
             let since = before.map_or(now, |before| before.since);
             let until = now.checked_add(time).max(before.map(|before| before.until));
-            *hold = until.map(|until| Hold { since, until });
+            *hold = until.map(|until| ServerHold { since, until });
         });
         let rate = self.state.borrow().rate;
         if let Some((_, wait)) = rate.zip(request.wait) {

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,9 +12,13 @@ use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 
 use super::clock;
-use super::gate::Asker;
+use super::gate::turns::TurnOwner;
 use super::run_meter::RunMeters;
 use crate::journal::{Journal, ModelWait, StoreError};
+use loopctl_lang::language::action::OnUncertain;
+
+/// The most calls of a run of which its row says that nothing was sent.
+const MOST_UNSENT: usize = 1_000;
 
 /// A failure of a model that is asked again.
 #[derive(Debug)]
@@ -39,6 +44,8 @@ struct SharedWaits {
     journal: Arc<dyn Journal>,
     meters: Option<Arc<dyn RunMeters>>,
     waits: Mutex<Waits>,
+    /// Whether there ever was a call of which nothing was sent and that a crash would make uncertain.
+    has_marks: AtomicBool,
 }
 
 #[derive(Default)]
@@ -46,20 +53,24 @@ struct Waits {
     /// By the runs, and by the calls of runs.
     all: BTreeMap<String, ModelWait>,
     /// The runs that are driven here.
-    driven: HashMap<String, DrivenRun>,
+    driven: HashMap<String, RunHere>,
+    /// By the runs, the addresses of their calls of which nothing was sent, or nothing is under way.
+    unsent: HashMap<String, BTreeSet<String>>,
     /// The runs whose rows are to be written.
     changed: BTreeSet<String>,
     /// Whether a task writes rows.
     is_writing: bool,
 }
 
-struct DrivenRun {
+struct RunHere {
     /// Its lease.
     fence: u64,
     /// The run that called it.
     caller: Option<String>,
+    /// Held while its row is written, so that an older state of a row never replaces a newer one.
+    writing: Arc<tokio::sync::Mutex<()>>,
     /// For whom its requests wait, once one has waited.
-    asker: Option<Asker>,
+    asker: Option<TurnOwner>,
 }
 
 /// A run that is driven here, until this is dropped.
@@ -75,6 +86,8 @@ pub(super) struct RunModelWait<'w> {
     all: &'w ModelWaits,
     run_id: String,
     asked_by: String,
+    /// The address of a call that asks, if a crash while it is under way asks a human.
+    at: Option<String>,
 }
 
 impl std::fmt::Debug for ModelWaits {
@@ -86,12 +99,13 @@ impl std::fmt::Debug for ModelWaits {
 impl ModelWaits {
     /// `meters`: what counts the failures.
     pub fn new(journal: Arc<dyn Journal>, meters: Option<Arc<dyn RunMeters>>) -> Self {
-        Self(Arc::new(SharedWaits { journal, meters, waits: Mutex::default() }))
+        Self(Arc::new(SharedWaits { journal, meters, waits: Mutex::default(), has_marks: AtomicBool::new(false) }))
     }
 
     /// A run is driven here, with this lease. `caller`: the run that called it.
     pub fn driven(&self, run_id: &str, caller: Option<&str>, fence: u64) -> DrivenHere {
-        let driven = DrivenRun { fence, caller: caller.map(str::to_owned), asker: None };
+        let caller = caller.map(str::to_owned);
+        let driven = RunHere { fence, caller, writing: Arc::default(), asker: None };
         self.0.waits().driven.insert(run_id.to_owned(), driven);
         DrivenHere { shared: Arc::clone(&self.0), run_id: run_id.to_owned(), fence }
     }
@@ -103,12 +117,27 @@ impl ModelWaits {
 
     /// The wait of a run that asks its model.
     pub fn of(&self, run_id: &str) -> RunModelWait<'_> {
-        RunModelWait { all: self, run_id: run_id.to_owned(), asked_by: run_id.to_owned() }
+        RunModelWait { all: self, run_id: run_id.to_owned(), asked_by: run_id.to_owned(), at: None }
     }
 
-    /// The wait of a call that asks a model, at its address in the run: it is found as those of the runs below are.
-    pub fn of_call(&self, run_id: &str, at: impl Display) -> RunModelWait<'_> {
-        RunModelWait { all: self, run_id: run_id.to_owned(), asked_by: format!("{run_id}.{at}") }
+    /// The wait of a call that asks a model, at its address in the run: it is found as those of the runs below are. `after_crash`: what
+    /// becomes of the call when the process dies while it is under way.
+    pub fn of_call(&self, run_id: &str, at: impl Display, after_crash: OnUncertain) -> RunModelWait<'_> {
+        let asked_by = format!("{run_id}.{at}");
+        let at = (after_crash != OnUncertain::Retry).then(|| at.to_string());
+        RunModelWait { all: self, run_id: run_id.to_owned(), asked_by, at }
+    }
+
+    /// An event replaced the row of a run, and what it said of calls of which nothing was sent.
+    pub fn row_replaced(&self, run_id: &str) {
+        if !self.0.has_marks.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut waits = self.0.waits();
+        if waits.unsent.contains_key(run_id) {
+            waits.changed.insert(run_id.to_owned());
+            self.0.write(waits);
+        }
     }
 }
 
@@ -124,9 +153,11 @@ impl RunModelWait<'_> {
         let mut waits = shared.waits();
         let since_ms = waits.all.get(&self.asked_by).map_or(now_ms, |known| known.since_ms);
         let again_at_ms = now_ms.saturating_add_unsigned(delay_ms);
+        self.mark(&mut waits);
         let (run_id, reason) = (self.run_id.clone(), Some(reason));
         let again_at_ms = Some(again_at_ms);
-        let wait = ModelWait { run_id, model, attempts: attempt, since_ms, kind, reason, again_at_ms };
+        let unsent = Vec::new();
+        let wait = ModelWait { run_id, model, attempts: attempt, since_ms, kind, reason, again_at_ms, unsent };
         waits.all.insert(self.asked_by.clone(), wait);
         waits.note(&self.asked_by);
         shared.write(waits);
@@ -138,7 +169,7 @@ impl<'w> RunModelWait<'w> {
     ///
     /// # Errors
     /// That of the store.
-    pub async fn asker(&self, journal: &Arc<dyn Journal>) -> Result<Asker, StoreError> {
+    pub async fn asker(&self, journal: &Arc<dyn Journal>) -> Result<TurnOwner, StoreError> {
         let root = {
             let waits = self.all.0.waits();
             if let Some(asker) = waits.driven.get(&self.run_id).and_then(|driven| driven.asker.clone()) {
@@ -148,7 +179,7 @@ impl<'w> RunModelWait<'w> {
         };
         // Runs that were called are of the organisation of their caller.
         let org = journal.find(&root).await?.and_then(|run| run.org).map(Arc::from);
-        let asker = Asker { org, run: root.into() };
+        let asker = TurnOwner { org, run: root.into() };
         if let Some(driven) = self.all.0.waits().driven.get_mut(&self.run_id) {
             driven.asker = Some(asker.clone());
         }
@@ -168,7 +199,9 @@ impl<'w> RunModelWait<'w> {
             let since_ms = known.map_or(now_ms, |wait| wait.since_ms);
             let (run_id, model, kind) = (self.run_id.clone(), model.to_owned(), kind.to_owned());
             let again_at_ms = left.map(|left| now_ms.saturating_add_unsigned(millis(left)));
-            let wait = ModelWait { run_id, model, attempts: 0, since_ms, kind, reason: None, again_at_ms };
+            let (reason, unsent) = (None, Vec::new());
+            let wait = ModelWait { run_id, model, attempts: 0, since_ms, kind, reason, again_at_ms, unsent };
+            self.mark(&mut waits);
             waits.all.insert(self.asked_by.clone(), wait);
             waits.note(&self.asked_by);
             shared.write(waits);
@@ -177,14 +210,55 @@ impl<'w> RunModelWait<'w> {
     }
 }
 
+impl RunModelWait<'_> {
+    /// Whether a crash while its call is under way asks a human.
+    pub fn is_of_uncertain_call(&self) -> bool {
+        self.at.is_some()
+    }
+
+    /// Nothing of the call is under way: the row says so soon. The mark stays when the call is left: one at the same address takes it back
+    /// before it sends something.
+    fn mark(&self, waits: &mut Waits) {
+        if let Some(at) = &self.at {
+            self.all.0.has_marks.store(true, Ordering::Relaxed);
+            waits.unsent.entry(self.run_id.clone()).or_default().insert(at.clone());
+        }
+    }
+
+    /// Takes the mark back; returns whether there was one.
+    fn unmark(&self, waits: &mut Waits) -> bool {
+        let (Some(at), Some(marked)) = (&self.at, waits.unsent.get_mut(&self.run_id)) else { return false };
+        let was_marked = marked.remove(at);
+        if marked.is_empty() {
+            waits.unsent.remove(&self.run_id);
+        }
+        was_marked
+    }
+
+    /// A request of the call is about to be sent: if the row may say that none is, it is written before that.
+    ///
+    /// # Errors
+    /// That of the store.
+    pub async fn is_to_be_sent(&self) -> Result<(), StoreError> {
+        if !self.unmark(&mut self.all.0.waits()) {
+            return Ok(());
+        }
+        self.all.0.write_row(&self.run_id).await
+    }
+}
+
 /// A request whose wait for its turn the status of its run shows, until this is dropped.
 pub(super) struct ShownLine<'w>(&'w RunModelWait<'w>);
 
 impl Drop for ShownLine<'_> {
     fn drop(&mut self) {
-        let is_in_line = self.0.all.0.waits().all.get(&self.0.asked_by).is_some_and(|wait| wait.attempts == 0);
-        if is_in_line {
-            self.0.end();
+        let shared = &self.0.all.0;
+        let mut waits = shared.waits();
+        // Whether it is marked as unsent is known when it is sent.
+        if waits.all.get(&self.0.asked_by).is_some_and(|wait| wait.attempts == 0) {
+            waits.all.remove(&self.0.asked_by);
+            waits.note(&self.0.asked_by);
+            shared.write(waits);
         }
     }
 }
@@ -218,6 +292,7 @@ impl Drop for DrivenHere {
         // The next driver may be here already.
         if waits.driven.get(&self.run_id).is_some_and(|driven| driven.fence == self.fence) {
             waits.driven.remove(&self.run_id);
+            waits.unsent.remove(&self.run_id);
         }
     }
 }
@@ -261,20 +336,32 @@ impl SharedWaits {
         runtime.spawn(async move { while shared.write_next().await {} }.boxed());
     }
 
-    /// Writes the row of one run as it is now; returns whether there was one.
+    /// Writes the row of a run as it is now, after those that are being written.
+    async fn write_row(&self, run_id: &str) -> Result<(), StoreError> {
+        // Nobody drives it here any more: its row is that of the next driver.
+        let writing = self.waits().driven.get(run_id).map(|driven| Arc::clone(&driven.writing));
+        let Some(writing) = writing else { return Ok(()) };
+        let _writing = writing.lock().await;
+        let (fence, wait) = {
+            let waits = self.waits();
+            let Some(fence) = waits.driven.get(run_id).map(|driven| driven.fence) else { return Ok(()) };
+            let unsent = waits.unsent.get(run_id).into_iter().flatten().take(MOST_UNSENT).cloned().collect();
+            (fence, waits.find(run_id).map(|wait| ModelWait { unsent, ..wait }))
+        };
+        self.journal.note_model_wait(run_id, fence, wait).await
+    }
+
+    /// Writes the row of one run that has changed; returns whether there was one.
     async fn write_next(&self) -> bool {
-        let (run_id, fence, wait) = {
+        let run_id = {
             let mut waits = self.waits();
             let Some(run_id) = waits.changed.pop_first() else {
                 waits.is_writing = false;
                 return false;
             };
-            // Nobody drives it here any more: its row is that of the next driver.
-            let Some(fence) = waits.driven.get(&run_id).map(|driven| driven.fence) else { return true };
-            let wait = waits.find(&run_id);
-            (run_id, fence, wait)
+            run_id
         };
-        if let Err(fault) = self.journal.note_model_wait(&run_id, fence, wait).await {
+        if let Err(fault) = self.write_row(&run_id).await {
             // The next attempt, or the next event of the run, writes it again.
             tracing::debug!(run_id, code = fault.code(), "the row does not say that the model is away: {fault}");
         }

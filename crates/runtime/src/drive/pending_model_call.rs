@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::clock;
 use super::fault::Fault;
-use super::gate::Asker;
+use super::gate::turns::TurnOwner;
 use super::model_waits::{FailedRequest, RunModelWait, ShownLine};
 use super::spending::{CallToReserve, HeldReservations, NoRoom, SpendingGuard};
 use super::stop::Stop;
@@ -28,6 +28,10 @@ const MOST_KEPT_ATTEMPTS: usize = 100;
 /// The first wait for calls under way that hold what a spending limit leaves; it doubles with each, with jitter.
 const FIRST_WAIT_MS: u64 = 50;
 const MAX_WAIT_MS: u64 = 2_000;
+
+/// A wait in line that is shorter is not shown: the row of its run would be written twice for nothing.
+const SHOWN_AFTER: Duration = Duration::from_secs(2);
+const MARKED_AFTER: Duration = Duration::from_millis(200);
 
 /// The call of a model that a run waits for, from its first attempt to its reply.
 pub struct PendingModelCall<'a> {
@@ -110,6 +114,7 @@ impl<'a> PendingModelCall<'a> {
             return Ok(HeldReservations::default());
         };
         let (mut wait_ms, mut is_said) = (FIRST_WAIT_MS, false);
+        let (began, mut shown) = (clock::instant(), None);
         loop {
             // Most calls are under no limit: their futures keep their size.
             match Box::pin(spending.try_to_reserve(call)).await {
@@ -120,6 +125,11 @@ impl<'a> PendingModelCall<'a> {
                 }
                 Ok(None) => {}
                 Err(none) => return Err(none),
+            }
+            if shown.is_none() && clock::elapsed(began) >= Self::shown_after(wait) {
+                let line =
+                    |wait: &'w Self| wait.in_line(&call.model.name, "other calls hold what a limit leaves", None);
+                shown = wait.and_then(line);
             }
             let pause = Duration::from_millis(fastrand::u64(wait_ms / 2..=wait_ms));
             Self::wait_in_line(wait, &call.model.name, Box::pin(clock::sleep(pause)).as_mut()).await;
@@ -260,16 +270,35 @@ impl<'a> PendingModelCall<'a> {
         line.as_ref().map(|model| format!("its request waited for its turn at the model {model:?}"))
     }
 
+    /// After which wait the status of the run shows it. One that a crash would make uncertain is shown soon: the row then says that
+    /// nothing of it was sent.
+    pub(super) fn shown_after(wait: Option<&Self>) -> Duration {
+        let shown = wait.and_then(|wait| wait.shown.as_ref());
+        if shown.is_some_and(RunModelWait::is_of_uncertain_call) { MARKED_AFTER } else { SHOWN_AFTER }
+    }
+
+    /// A request is about to be sent.
+    ///
+    /// # Errors
+    /// When the store does not take back that none was.
+    pub(super) async fn is_to_be_sent(wait: Option<&Self>) -> Result<(), NoRoom> {
+        let Some((wait, shown)) = wait.and_then(|wait| Some((wait, wait.shown.as_ref()?))) else { return Ok(()) };
+        if !shown.is_of_uncertain_call() {
+            return Ok(());
+        }
+        Box::pin(shown.is_to_be_sent()).await.map_err(|fault| wait.store_failed(fault))
+    }
+
     /// For whom a request waits for its turn.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub(super) async fn asker(wait: Option<&Self>) -> Result<Asker, NoRoom> {
-        let Some(wait) = wait else { return Ok(Asker { org: None, run: "".into() }) };
+    pub(super) async fn asker(wait: Option<&Self>) -> Result<TurnOwner, NoRoom> {
+        let Some(wait) = wait else { return Ok(TurnOwner { org: None, run: "".into() }) };
         let journal = wait.journal();
         match &wait.shown {
             Some(shown) => shown.asker(journal).await.map_err(|fault| wait.store_failed(fault)),
-            None => Ok(Asker { org: None, run: wait.asking.1.into() }),
+            None => Ok(TurnOwner { org: None, run: wait.asking.1.into() }),
         }
     }
 

@@ -7,6 +7,7 @@ mod live;
 mod model_call;
 pub(super) mod run_log;
 pub(super) mod spender;
+mod unsent_calls;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -217,7 +218,7 @@ impl<'a> Driver<'a> {
             }
         }
         let continues = matches!(self.state.phase, Phase::Ended(_));
-        match self.take_all(what).await {
+        match self.take_resuming(what).await {
             Ok(effects) => {
                 self.watch.accepted();
                 self.drive_in_line(effects, continues).await
@@ -227,6 +228,18 @@ impl<'a> Driver<'a> {
                 Err(refused(fault))
             }
         }
+    }
+
+    /// The same as `take_all`, behind the events that take calls back of which nothing was sent.
+    async fn take_resuming(&mut self, what: Vec<EventKind>) -> Result<Effects, Fault> {
+        let mut left = Box::pin(self.left_unsent(&what)).await?;
+        if left.is_empty() {
+            return self.take_all(what).await;
+        }
+        left.extend(what);
+        let effects = self.take_all(left).await?;
+        Box::pin(self.forget_unsent()).await?;
+        Ok(effects)
     }
 
     /// Applies these events and makes them durable. Gives the effects that follow.
@@ -249,6 +262,7 @@ impl<'a> Driver<'a> {
         let releases = entries.iter().any(|entry| entry.release);
         let handed_at = self.meter.as_ref().map(|_| clock::instant());
         self.world.journal.append_all(entries).await.map_err(Fault::Cut)?;
+        self.world.model_waits.row_replaced(&self.lease.run_id);
         if releases {
             self.lease.guard.released();
         }
@@ -442,6 +456,7 @@ impl<'a> Driver<'a> {
         let HandedOver { stored, releases, followed } = taken;
         let handed_at = self.meter.as_ref().map(|_| clock::instant());
         stored.await.map_err(Fault::Cut)?;
+        self.world.model_waits.row_replaced(&self.lease.run_id);
         if releases {
             self.lease.guard.released();
         }

@@ -235,12 +235,13 @@ impl<'a> Driver<'a> {
                     let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
                     let (timer, fence) = (AttemptTimer::after(&open.attempts), self.lease.fence);
                     let time = Duration::from_millis(called.tool.timeout_ms).min(self.time_left());
+                    let after_crash = called.tool.after_crash();
                     performed.push(Box::pin(async move {
                         let run_id = call.header.run_id.as_str();
                         if !timer.due(&world.deaths, run_id, stop.as_ref()).await {
                             return Ok(None);
                         }
-                        let shown = world.model_waits.of_call(run_id, &call.at);
+                        let shown = world.model_waits.of_call(run_id, &call.at, after_crash);
                         let spending = SpendingGuard::of_call(&world.journal, &call.program, &call.header, fence);
                         let wait =
                             PendingModelCall::of(&world.deaths, run_id).shown(shown).limited(spending).within(time);

@@ -510,6 +510,9 @@ pub struct RunSummary {
     /// The model that failed and that its driver asks again.
     #[serde(skip)]
     pub model_wait: Option<Box<ModelWait>>,
+    /// The calls of which nothing was sent when the driver before the present one died.
+    #[serde(skip)]
+    pub unsent: Vec<String>,
     /// The first question that waits for a human.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
@@ -578,6 +581,7 @@ impl RunSummary {
             cost_usd: None,
             error: None,
             model_wait: None,
+            unsent: Vec::new(),
             question: None,
             due_at_ms: None,
             schedule: None,
@@ -601,11 +605,14 @@ impl RunSummary {
         let asks = self.status == Status::Paused || self.waits_since_ms.is_some();
         let fails = !matches!(self.status, Status::Running | Status::Completed);
         let is_under_way = self.status == Status::Running && self.driven;
-        let wait = self.error.as_deref().filter(|_| is_under_way).and_then(|text| ModelWait::of_row(text, fence));
+        let text = self.error.as_deref().filter(|_| is_under_way);
+        let wait = text.and_then(|text| ModelWait::of_row(text, fence));
+        let unsent = text.and_then(|text| ModelWait::unsent_of_row(text, fence));
         Self {
             question: self.question.filter(|_| asks),
             error: self.error.filter(|_| fails),
             model_wait: wait.map(Box::new),
+            unsent: unsent.unwrap_or_default(),
             ..self
         }
     }

@@ -23,6 +23,9 @@ pub struct ModelWait {
     /// When it is asked again, in milliseconds since 1970; none where nobody knows when the turn of a request comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_at_ms: Option<i64>,
+    /// The addresses of the calls of the run of which nothing was sent, or nothing is under way: whoever resumes the run makes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsent: Vec<String>,
 }
 
 /// The text in a row, with the lease of the driver that wrote it.
@@ -45,6 +48,13 @@ impl ModelWait {
         let stored: StoredWait<'_> = loopctl_lang::policy::json_text::read(text).ok()?;
         (stored.fence == fence).then(|| stored.wait.into_owned())
     }
+
+    /// The calls of which nothing was sent when the driver before this lease died.
+    #[cfg(any(test, feature = "sqlite", feature = "postgres"))]
+    pub(super) fn unsent_of_row(text: &str, fence: u64) -> Option<Vec<String>> {
+        let stored: StoredWait<'_> = loopctl_lang::policy::json_text::read(text).ok()?;
+        (stored.fence.saturating_add(1) == fence).then(|| stored.wait.into_owned().unsent)
+    }
 }
 
 #[cfg(test)]
@@ -61,11 +71,18 @@ mod tests {
             kind: "http 503".to_owned(),
             reason: Some("http 503: the words of the server".to_owned()),
             again_at_ms: Some(9_000),
+            unsent: vec!["1.0".to_owned()],
         };
         let row = wait.for_row(4).unwrap();
         assert!(!row.contains("words"), "{row}");
         let known = ModelWait { reason: None, ..wait };
         assert_eq!((ModelWait::of_row(&row, 4), ModelWait::of_row(&row, 5)), (Some(known), None));
+        let unsent = |fence| ModelWait::unsent_of_row(&row, fence);
+        assert_eq!(
+            (unsent(4), unsent(5), unsent(6)),
+            (None, Some(vec!["1.0".to_owned()]), None),
+            "the next lease alone"
+        );
         for text in ["", "the model is away", "{}", "{\"fence\":4}"] {
             assert_eq!(ModelWait::of_row(text, 4), None, "{text}");
         }

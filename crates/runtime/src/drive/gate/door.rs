@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::turns::{Asker, Turns};
+use super::turns::{FairTurns, TurnOwner};
 
 #[derive(Default)]
 pub(super) struct Door(Arc<Mutex<DoorLine>>);
@@ -12,7 +12,7 @@ pub(super) struct Door(Arc<Mutex<DoorLine>>);
 #[derive(Default)]
 struct DoorLine {
     is_taken: bool,
-    waiting: Turns<oneshot::Sender<AtDoor>>,
+    waiting: FairTurns<oneshot::Sender<AtDoor>>,
 }
 
 /// Who is at the door; dropping this lets the next one come to it.
@@ -20,7 +20,7 @@ pub(super) struct AtDoor(Option<Arc<Mutex<DoorLine>>>);
 
 impl Door {
     /// Waits for the turn of this one.
-    pub async fn first(&self, asker: Asker) -> AtDoor {
+    pub async fn first(&self, asker: TurnOwner) -> AtDoor {
         let called = {
             let mut line = lock(&self.0);
             if !line.is_taken {

@@ -6,34 +6,34 @@ use std::sync::Arc;
 
 /// For whom something waits: the organisation, and the run that nobody called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::drive) struct Asker {
+pub(in crate::drive) struct TurnOwner {
     pub org: Option<Arc<str>>,
     pub run: Arc<str>,
 }
 
 /// What waits, in turns. Each operation takes the same time, however many wait.
-pub(super) struct Turns<T> {
-    orgs: HashMap<Option<Arc<str>>, OrgTurns<T>>,
+pub(super) struct FairTurns<T> {
+    orgs: HashMap<Option<Arc<str>>, TurnsOfRuns<T>>,
     order: VecDeque<Option<Arc<str>>>,
 }
 
-struct OrgTurns<T> {
+struct TurnsOfRuns<T> {
     runs: HashMap<Arc<str>, VecDeque<T>>,
     order: VecDeque<Arc<str>>,
 }
 
-impl<T> Default for Turns<T> {
+impl<T> Default for FairTurns<T> {
     fn default() -> Self {
         Self { orgs: HashMap::new(), order: VecDeque::new() }
     }
 }
 
-impl<T> Turns<T> {
-    pub fn push(&mut self, asker: Asker, waits: T) {
-        let Asker { org, run } = asker;
+impl<T> FairTurns<T> {
+    pub fn push(&mut self, asker: TurnOwner, waits: T) {
+        let TurnOwner { org, run } = asker;
         let turns = self.orgs.entry(org.clone()).or_insert_with(|| {
             self.order.push_back(org);
-            OrgTurns { runs: HashMap::new(), order: VecDeque::new() }
+            TurnsOfRuns { runs: HashMap::new(), order: VecDeque::new() }
         });
         let of_run = turns.runs.entry(Arc::clone(&run)).or_insert_with(|| {
             turns.order.push_back(run);
@@ -59,7 +59,7 @@ impl<T> Turns<T> {
     }
 }
 
-impl<T> OrgTurns<T> {
+impl<T> TurnsOfRuns<T> {
     fn next(&mut self, has_gone: impl Fn(&T) -> bool) -> Option<T> {
         loop {
             let run = self.order.pop_front()?;
@@ -81,17 +81,17 @@ impl<T> OrgTurns<T> {
 mod tests {
     use super::*;
 
-    fn asker(org: Option<&str>, run: &str) -> Asker {
-        Asker { org: org.map(Arc::from), run: run.into() }
+    fn asker(org: Option<&str>, run: &str) -> TurnOwner {
+        TurnOwner { org: org.map(Arc::from), run: run.into() }
     }
 
-    fn all(turns: &mut Turns<&'static str>) -> Vec<&'static str> {
+    fn all(turns: &mut FairTurns<&'static str>) -> Vec<&'static str> {
         std::iter::from_fn(|| turns.next(|waits| waits.starts_with('-'))).collect()
     }
 
     #[test]
     fn organisations_and_runs_have_turns_and_what_came_first_is_first_within_them() {
-        let mut turns = Turns::default();
+        let mut turns = FairTurns::default();
         for (org, run, waits) in [
             (Some("a"), "one", "a11"),
             (Some("a"), "one", "a12"),
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn who_asks_again_and_again_comes_after_those_that_wait() {
-        let mut turns = Turns::default();
+        let mut turns = FairTurns::default();
         for _ in 0..250 {
             turns.push(asker(Some("many"), "run"), "many");
         }

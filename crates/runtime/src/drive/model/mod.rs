@@ -5,6 +5,7 @@
 //! [`ask`] is the only place that tries again; `attempt_usage` says what an attempt counts, and whether it may have been paid for.
 
 mod anthropic;
+mod asked;
 mod attempt_usage;
 mod compact_json;
 mod constraint;
@@ -57,12 +58,13 @@ use crate::drive::model_waits::FailedRequest;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
 use crate::drive::spending::NoRoom;
+use asked::{AskedFrom, PatientAttempt, taken};
 use attempt_usage::AttemptUsage;
 pub use attempt_usage::KnownRequest;
 use failure::{AttemptFailure, Peer, SentPart};
 use http::Endpoint;
 use loopctl_engine::conversation::{Conversation, Message, Role};
-use loopctl_engine::event::{self, Finish, ModelFacts, ModelFault, ModelFaultCode, Reply};
+use loopctl_engine::event::{self, ModelFacts, ModelFault, ModelFaultCode, Reply};
 use loopctl_lang::language::SecretSource;
 use loopctl_lang::language::project::Provider;
 use loopctl_lang::language::react::Retry;
@@ -281,12 +283,12 @@ impl ModelClient {
         if failure.transient { held.or_else(|| failures.next_delay(retry, failure.after)) } else { None }
     }
 
-    /// The longest wait that its server may ask for where there is another model to ask. That of a model that the project bounds keeps
-    /// all runs back.
-    fn longest_wait(&self, failure: &AttemptFailure, retry: &Retry) -> Duration {
+    /// Whether its server asked for no longer wait than one that is waited for where there is another model to ask. That of a model that
+    /// the project bounds keeps all runs back.
+    fn is_back_soon(&self, failure: &AttemptFailure, retry: &Retry) -> bool {
         let is_held = failure.held_for().is_some() && self.gate.as_ref().is_some_and(|gate| gate.is_bounded());
-        let time = Duration::from_millis(retry.for_ms.unwrap_or(retry::FOR_MS));
-        if is_held { time.min(retry::LONGEST_ASKED) } else { retry::LONGEST_ASKED }
+        let longest = if is_held { Failures::default().patience(retry) } else { retry::LONGEST_ASKED };
+        failure.after.is_none_or(|after| after <= longest.min(retry::LONGEST_ASKED))
     }
 
     /// Takes note of what came of an attempt: a failure, or a reply. Returns whether nothing listens where its server should
@@ -570,8 +572,7 @@ pub async fn ask(
     retry: &Retry,
     failed: &(dyn Fn(RetriedAttempt) + Send + Sync),
 ) -> Result<Reply, ModelFault> {
-    let line = LineTime { began_at: clock::instant(), before_ms: PendingModelCall::waited_ms(ask.wait) };
-    let mut started_at = line.began_at;
+    let asked = AskedFrom::now(ask.wait);
     let brief = retry::brief(retry);
     let mut tried = Vec::new();
     let mut before = PassedOver::none(ask.wait);
@@ -584,39 +585,33 @@ pub async fn ask(
         if paid >= retry.most_paid() {
             let failure = before.paid_out(model, paid);
             if !has_next {
-                return Err(last_fault(&before, failure, tried, started_at));
+                return Err(last_fault(&before, failure, tried, asked.started_at(ask.wait)));
             }
             before.failed(&failure, true);
             continue;
         }
         loop {
-            let patience = failures.patience(retry);
-            let attempted = limited_attempt(model, ask, wire, AskedModel { place, patience }).await;
-            // What was waited in line is no time of the model.
-            let waited_ms = line.waited_ms(ask.wait);
-            started_at = line.began_at.checked_add(Duration::from_millis(waited_ms)).unwrap_or(started_at);
-            let attempted = match attempted {
+            let patient = PatientAttempt { place, patience: failures.patience(retry) };
+            let attempted = match limited_attempt(model, ask, wire, patient).await {
                 Ok(attempted) => attempted,
                 Err(none) if has_next && none.limit.is_some() => {
                     failed(before.has_no_room(none, facts, &mut tried));
                     break;
                 }
-                Err(none) => return Err(before.no_room(none, tried, started_at, ask.wait)),
+                Err(none) => return Err(before.no_room(none, tried, asked.started_at(ask.wait), ask.wait)),
             };
             let is_missed = model.is_missed(attempted.as_ref().err());
             let mut failure = match attempted {
-                Ok(reply) => return Ok(taken(model, ask, reply, tried, AskedFrom { started_at, waited_ms, place })),
+                Ok(reply) => return Ok(taken(model, ask, reply, tried, asked.of(place))),
                 Err(failure) => failure,
             };
             let retry = &*first_contact::rule(retry, is_missed);
             if let Some(window) = failure.length.as_ref().and_then(|length| length.window) {
                 model.form.window.refused(window);
             }
-            let mut delay = model.delay_after(&failure, &mut failures, retry, ask.wait);
-            // A model that will not be back for longer than a wait lasts is not waited for while there is another one.
-            delay = delay.filter(|_| {
-                !has_next || failure.after.is_none_or(|after| after <= model.longest_wait(&failure, retry))
-            });
+            let mut delay = model
+                .delay_after(&failure, &mut failures, retry, ask.wait)
+                .filter(|_| !has_next || model.is_back_soon(&failure, retry));
             let mut is_taken = !has_next && failure.reply.is_some();
             if failure.is_empty_reply() {
                 empty += 1;
@@ -629,7 +624,7 @@ pub async fn ask(
             delay = delay.filter(|_| paid < retry.most_paid());
             let is_refused = failure.reply.is_some() && !failure.is_empty_reply();
             if let Some(reply) = failure.reply.take().filter(|_| is_taken) {
-                return Ok(taken(model, ask, *reply, tried, AskedFrom { started_at, waited_ms, place }));
+                return Ok(taken(model, ask, *reply, tried, asked.of(place)));
             }
             let delay_ms = delay.map_or(0, |delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
             tried.push(event::FailedAttempt { delay_ms, ..kept });
@@ -640,7 +635,7 @@ pub async fn ask(
                 if is_missed {
                     failure.message.push_str(": is the server running?");
                 }
-                return Err(last_fault(&before, failure, tried, started_at));
+                return Err(last_fault(&before, failure, tried, asked.started_at(ask.wait)));
             }
             before.failed(&failure, is_refused);
             retried(&tried, failure, delay_ms).into_iter().for_each(failed);
@@ -649,14 +644,7 @@ pub async fn ask(
         }
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
-    Err(fault(none, tried, started_at, before.may_pass))
-}
-
-/// As which of several models one is asked, and how long its server is waited for that wants no request.
-#[derive(Clone, Copy)]
-struct AskedModel {
-    place: usize,
-    patience: Duration,
+    Err(fault(none, tried, asked.started_at(ask.wait), before.may_pass))
 }
 
 /// Makes an attempt in its turn, if the spending limits of the project leave room for it. One that is longer than the declared window
@@ -665,9 +653,9 @@ async fn limited_attempt(
     model: &ModelClient,
     ask: &Ask<'_>,
     wire: &mut Wire,
-    asked: AskedModel,
+    patient: PatientAttempt,
 ) -> Result<Result<AttemptReply, AttemptFailure>, NoRoom> {
-    let AskedModel { place, patience } = asked;
+    let PatientAttempt { place, patience } = patient;
     if let Some(failure) = attempt_usage::over_the_window(model, ask) {
         return Ok(Err(failure));
     }
@@ -683,6 +671,7 @@ async fn limited_attempt(
         },
         None => None,
     };
+    PendingModelCall::is_to_be_sent(ask.wait).await?;
     pass.iter_mut().for_each(GatePass::sent);
     let may_be_paid = !matches!(model.backend, ModelBackend::Script(..));
     let mut patience = Patience::default();
@@ -717,63 +706,6 @@ async fn limited_attempt(
         Box::pin(reserved.settle(used, model.facts.price)).await?;
     }
     Ok(attempted)
-}
-
-/// The beginning of a call of several attempts, and how long its run's call had waited in line before.
-struct LineTime {
-    began_at: Instant,
-    before_ms: u64,
-}
-
-impl LineTime {
-    /// How long its requests have waited in line.
-    fn waited_ms(&self, wait: Option<&PendingModelCall<'_>>) -> u64 {
-        PendingModelCall::waited_ms(wait).saturating_sub(self.before_ms)
-    }
-}
-
-/// Since when, without the waits in line and with these beside it, and as which of several models, one is asked.
-#[derive(Clone, Copy)]
-struct AskedFrom {
-    started_at: Instant,
-    waited_ms: u64,
-    place: usize,
-}
-
-/// A reply that is taken, behind the attempts that failed.
-fn taken(
-    model: &ModelClient,
-    ask: &Ask<'_>,
-    mut reply: AttemptReply,
-    attempts: Vec<event::FailedAttempt>,
-    asked: AskedFrom,
-) -> Reply {
-    if let Some(reasoning) = &mut reply.reasoning {
-        reasoning.origin = model.form.origin.to_string();
-    }
-    let facts = (asked.place > 0).then_some(&model.facts);
-    Reply {
-        window: model.form.window.of_reply(reply.finish, reply.usage, ask.max_tokens),
-        text: reply.text,
-        calls: reply.calls,
-        reasoning: reply.reasoning,
-        finish: reply.finish,
-        refusal: (reply.finish == Finish::Filtered).then(|| reply.refusal.into_boxed_str()),
-        usage: reply.usage,
-        response_model: response_model(reply.response_model, model),
-        duration_ms: clock::elapsed_ms(asked.started_at),
-        waited_ms: asked.waited_ms,
-        time_to_first_token_ms: reply.time_to_first_token_ms.and_then(|ms| u32::try_from(ms).ok()),
-        retries: u32::try_from(attempts.len()).unwrap_or(u32::MAX),
-        model: facts.map(|facts| facts.name.as_str().into()),
-        price: facts.and_then(|facts| facts.price).map(Box::new),
-        attempts,
-    }
-}
-
-/// The model that the provider names, when it is not the one that was asked for.
-fn response_model(named: Option<String>, model: &ModelClient) -> Option<Box<str>> {
-    named.filter(|name| *name != model.form.id).map(String::into_boxed_str)
 }
 
 /// The last attempt, which is followed by another one.

@@ -124,17 +124,7 @@ impl Driver<'_> {
             }
             Waited::Done(Some(Err(fault))) => model_failed(&self.world.vault, fault, sums_up),
             Waited::Done(None) => return Ok((Interruption::Stop, failed())),
-            Waited::Interruption(interruption) => {
-                let mut failed = failed();
-                if matches!(interruption, Interruption::Event(EventKind::DeadlinePassed)) {
-                    failed.extend(question.line_in_words().map(|reason| event::FailedAttempt {
-                        reason,
-                        in_line: true,
-                        ..event::FailedAttempt::default()
-                    }));
-                }
-                return Ok((interruption, failed));
-            }
+            Waited::Interruption(interruption) => return Ok(interrupted(interruption, failed(), &question)),
         };
         Ok((Interruption::Event(what), Vec::new()))
     }
@@ -179,6 +169,19 @@ fn failed_attempts(
     failed.extend(question.take_under_way());
     reply_bounds::bound_attempts(vault, &mut failed);
     failed
+}
+
+/// What interrupted a call, with the failed attempts. The error of a run whose time ends while its request waits for its turn says so.
+fn interrupted(
+    by: Interruption,
+    mut failed: Vec<event::FailedAttempt>,
+    question: &PendingModelCall<'_>,
+) -> (Interruption, Vec<event::FailedAttempt>) {
+    if matches!(by, Interruption::Event(EventKind::DeadlinePassed)) {
+        let in_line = |reason| event::FailedAttempt { reason, in_line: true, ..event::FailedAttempt::default() };
+        failed.extend(question.line_in_words().map(in_line));
+    }
+    (by, failed)
 }
 
 fn model_failed(vault: &Vault, mut fault: event::ModelFault, sums_up: bool) -> EventKind {

@@ -178,6 +178,7 @@ pub(super) fn a_list_shows_the_newest_first_with_their_standing(journal: &dyn Jo
         cost_usd: None,
         error: None,
         model_wait: None,
+        unsent: Vec::new(),
         question: None,
         due_at_ms: None,
         schedule: None,

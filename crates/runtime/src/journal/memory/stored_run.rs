@@ -76,6 +76,7 @@ impl StoredRun {
             cost_usd: data.status_record.cost_usd,
             error: data.status_record.error.as_ref().map(|text| text.as_str().to_owned()),
             model_wait: data.model_wait().map(|wait| Box::new(ModelWait { reason: None, ..wait.clone() })),
+            unsent: data.unsent(),
             question: data.status_record.question.as_ref().map(|text| text.as_str().to_owned()),
             due_at_ms: data.due_at_ms(),
             schedule: self.scheduled.as_ref().map(|scheduled| scheduled.schedule.clone()),
@@ -104,6 +105,12 @@ impl RunData {
         let is_under_way = self.driven && self.status_record.status == Status::Running;
         let noted = self.model_wait.as_ref().filter(|(fence, _)| is_under_way && *fence == self.fence);
         noted.map(|(_, wait)| wait)
+    }
+
+    /// The calls of which nothing was sent when the driver before the present one died.
+    fn unsent(&self) -> Vec<String> {
+        let noted = self.model_wait.as_ref().filter(|(fence, _)| fence.saturating_add(1) == self.fence);
+        noted.map(|(_, wait)| wait.unsent.clone()).unwrap_or_default()
     }
 
     /// Whether the row has all that lists show.

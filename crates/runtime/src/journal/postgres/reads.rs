@@ -428,6 +428,7 @@ fn summary(row: &Row) -> Result<RunSummary, StatementError> {
         cost_usd: row.try_get("cost_usd")?,
         error: row.try_get("error")?,
         model_wait: None,
+        unsent: Vec::new(),
         question: row.try_get("question")?,
         due_at_ms: row.try_get("due_at_ms")?,
         schedule: schedule.map(text_of),

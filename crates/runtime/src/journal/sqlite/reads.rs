@@ -393,6 +393,7 @@ impl Census {
             cost_usd: row.get(columns.cost_usd)?,
             error: row.get(columns.error)?,
             model_wait: None,
+            unsent: Vec::new(),
             question: row.get(columns.question)?,
             due_at_ms: row.get(columns.due_at_ms)?,
             schedule: row.get(columns.schedule)?,
