@@ -29,6 +29,13 @@ impl Launcher for SchedulerLink {
         let admission = admission.map_err(|problem| problem.detail)?.unwrap_or_default();
         Ok(Box::new(QueuePlace { scheduler: scheduler.as_ref().map(Arc::downgrade), admission }))
     }
+
+    fn replaced(&self, run_id: &str) {
+        if let Some(scheduler) = self.0.get().and_then(Weak::upgrade) {
+            scheduler.forget(run_id);
+            scheduler.callbacks.post_what_is_due(run_id);
+        }
+    }
 }
 
 /// The place of a run in the queue.

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use tokio::sync::Notify;
+use tracing::Instrument as _;
 
 pub use active_run::ActiveRun;
 use backoff::RunBackoffs;
@@ -243,6 +244,7 @@ impl Scheduler {
     ) -> Result<Arc<ActiveRun>, Fault> {
         let run_id = started.run_id().to_owned();
         let active = ActiveRun::new(row);
+        let owner = admission.owner.clone();
         let slot = {
             let mut schedule = self.schedule();
             // A run does not overtake runs of its owner that wait.
@@ -266,7 +268,15 @@ impl Scheduler {
             return Ok(active);
         }
         // The driver that claims the run needs the lease.
-        let left = started.leave().await;
+        let is_settled = started.is_settled();
+        self.metrics.drives(&run_id, owner.org.as_deref());
+        let left = started.leave(&program.engine, &program.program).instrument(owner.span()).await;
+        self.metrics.left(&run_id);
+        if is_settled {
+            // It needs no slot: what the end of its driver would bring about is due now.
+            self.forget(&run_id);
+            self.callbacks.post_what_is_due(&run_id);
+        }
         if let Some(queued) = self.schedule().waiting.get_mut(&run_id) {
             queued.is_released = true;
         }

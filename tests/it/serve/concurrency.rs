@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::common::server::Answer;
+use crate::common::server::{Answer, Server};
 use crate::common::{Place, with};
-use crate::serve::client::{Reply, Serving};
+use crate::serve::client::{Reply, Serving, scripted};
 use crate::serve::workflows::{STORES, act, asks, place, tools};
 
 /// A workflow that asks, and then calls, with this `concurrency`.
@@ -142,6 +142,54 @@ fn a_run_that_replaces_ends_those_ahead_and_begins_after_them() {
         until(&server, &other, "paused");
         assert_eq!(status(&server, &second)["status"], "paused");
     }
+}
+
+#[test]
+fn the_end_of_a_run_that_is_replaced_while_it_waits_for_a_human_is_posted_at_once() {
+    let (hook, tools) = (Server::with(|_, _| Answer::json("{}")), tools());
+    let place = limited(&tools, json!({ "when_full": "replace" }));
+    place.file("hook.key", "s3cret-of-the-hook\n");
+    scripted(&place, &[], json!({ "serve": { "callback_secret": "file:hook.key" } }));
+    let server = Serving::start(&place, &[]);
+    let body = json!({ "loop": "pay", "input": { "customer": "ada" }, "callback_url": hook.url() });
+    let first = server.execute("", body).json()["agent_run_id"].as_str().unwrap().to_owned();
+    until(&server, &first, "paused");
+    hook.wait_for(1);
+    let began = std::time::Instant::now();
+    let second = started(&server, json!("ada"));
+    until(&server, &second, "paused");
+    hook.wait_for(2);
+    // A server that looks for what nobody posts takes a minute.
+    assert!(began.elapsed() < std::time::Duration::from_secs(30), "{:?}", began.elapsed());
+    let events: Vec<Value> = hook.requests().iter().map(|post| post.json()["event"].clone()).collect();
+    assert_eq!(events, ["agent_run_paused", "agent_run_cancelled"]);
+}
+
+#[test]
+fn the_log_says_that_a_run_started_when_it_has_its_place() {
+    let tools = tools();
+    let place = limited(&tools, json!({}));
+    let log = place.path().join("log.txt");
+    let server = Serving::start_logged(&place, &[], &log);
+    let first = started(&server, json!("ada"));
+    until(&server, &first, "paused");
+    let second = started(&server, json!("ada"));
+    until(&server, &second, "queued");
+    approve(&server, &first);
+    until(&server, &second, "paused");
+    let text = server.whole_log(&log);
+    let line = |words: &str, id: &str| {
+        let lines: Vec<usize> = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| line.contains(words) && line.contains(id))
+            .map(|(at, _)| at)
+            .collect();
+        assert_eq!(lines.len(), 1, "{words} {id}: {text}");
+        lines[0]
+    };
+    line(" started run_id=", &first);
+    assert!(line(" ended run_id=", &first) < line(" started run_id=", &second), "{text}");
 }
 
 #[test]

@@ -123,6 +123,86 @@ fn the_line_of_an_answer_names_whose_run_it_was_and_never_the_token() {
 }
 
 #[test]
+fn what_its_first_event_settles_is_logged_counted_and_posted_while_no_slot_is_free() {
+    let (hook, gate) = (Server::with(|_, _| Answer::json("{}")), Gate::default());
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({})).behind(&held));
+    let place = workflows::place(&tools, json!({ "actions": [workflows::act("@input.n", None)] }));
+    let fails = json!({ "type": "matcher", "properties": { "left": "@input.x", "right": [], "matchOn": ["a"] } });
+    for (name, step) in
+        [("asks", workflows::asks(json!({ "comment": "Go?", "request_payload": {} }))), ("fails", fails)]
+    {
+        let document = json!({ "name": name, "definition": { "actions": [step] },
+            "input": { "type": "object", "properties": { "x": {} } } });
+        place.json(&format!("workflows/{name}.json"), &document);
+    }
+    place.file("hook.key", "s3cret-of-the-hook\n");
+    scripted(&place, &[], json!({ "serve": { "callback_secret": "file:hook.key" } }));
+    let logged = Logged::start(&place, &["--log-format", "json", "--max-concurrent-runs", "1"], &[]);
+    let server = &logged.server;
+    let id = |reply: Value| reply["agent_run_id"].as_str().unwrap().to_owned();
+    let hold = |n: u64| id(server.execute("?async=true", json!({ "loop": "pay", "input": { "n": n } })).json());
+    let first = hold(1);
+    tools.wait_for(1);
+    let queued = hold(2);
+    let began = std::time::Instant::now();
+    let start = |name: &str| {
+        let url = hook.url();
+        server.execute("", json!({ "loop": name, "input": { "x": 5 }, "callback_url": url })).json()
+    };
+    let (asks, fails) = (start("asks"), start("fails"));
+    assert_eq!((&asks["status"], &fails["status"]), (&json!("paused"), &json!("failed")), "{asks:#} {fails:#}");
+    let (asks, fails) = (id(asks), id(fails));
+    hook.wait_until(|posts| {
+        let has = |event: &str| posts.iter().any(|post| post.json()["event"] == event);
+        has("agent_run_paused") && has("agent_run_failed")
+    });
+    // A server that looks for what nobody posts takes a minute.
+    assert!(began.elapsed() < std::time::Duration::from_secs(30), "{:?}", began.elapsed());
+    let metrics = String::from_utf8(server.get("/metrics").body).unwrap();
+    for series in ["loopctl_runs_ended_total{loop=\"fails\"", "loopctl_pauses_total{loop=\"asks\""] {
+        assert!(metrics.lines().any(|line| line.starts_with(series) && line.ends_with(" 1")), "{series}: {metrics}");
+    }
+    // What is refused does not begin anything.
+    assert_eq!(server.post(&format!("/agents/{fails}/resume"), &json!({ "timeout_ms": 60_000 })).status, 409);
+    gate.open();
+    assert_eq!(server.settled(&queued)["status"], "completed");
+    server.post(&format!("/agents/{asks}/resume"), &json!({ "approve": true, "pause": 1 }));
+    assert_eq!(server.settled(&asks)["status"], "completed");
+    let lines = logged.lines();
+    for run in [&first, &queued, &asks, &fails] {
+        assert_eq!(of(&lines, "started", run).len(), 1, "{run}: {lines:#?}");
+    }
+    assert_eq!(of(&lines, "paused", &asks).len(), 1, "{lines:#?}");
+    let of_failure = |line: &&Value| {
+        line["run_id"] == json!(fails) && line["message"].as_str().unwrap().starts_with("the run failed: ")
+    };
+    assert_eq!(lines.iter().filter(of_failure).count(), 1, "{lines:#?}");
+}
+
+#[test]
+fn a_run_that_nobody_drives_is_cancelled_in_a_line_with_its_owner() {
+    let (place, tokens) = guarded(
+        &[think("__pause_for_human__", json!({ "question": "Which one?" }))],
+        &[("bob", &["run", "read"]), ("eve", &["read", "cancel"])],
+    );
+    let logged = Logged::start(&place, &["--log-format", "json"], &[]);
+    let ask = |method: &str, target: &str, token: &str, body: &[u8]| {
+        logged.server.send(method, target, &[("authorization", &format!("Bearer {token}"))], body)
+    };
+    let body = json!({ "loop": "test" }).to_string();
+    let run = ask("POST", "/agents/execute", &tokens[0], body.as_bytes()).json();
+    let run = run["agent_run_id"].as_str().unwrap().to_owned();
+    assert_eq!(ask("DELETE", &format!("/agents/{run}"), &tokens[1], b"").status, 200);
+    let lines = logged.lines();
+    let found = of(&lines, "cancelled", &run);
+    assert_eq!(found.len(), 1, "{lines:#?}");
+    for (field, value) in [("org", "acme"), ("token", "bob"), ("by", "eve")] {
+        assert_eq!(found[0][field], value, "{:#}", found[0]);
+    }
+}
+
+#[test]
 fn a_refusal_is_a_warning_with_its_code_and_equal_ones_are_counted() {
     let (place, tokens) = guarded(&[complete(json!("ok"))], &[("bob", &["run", "read"]), ("eve", &["read"])]);
     let logged = Logged::start(&place, &["--log-format", "json", "--max-body-bytes", "1000"], &[]);

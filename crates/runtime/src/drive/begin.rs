@@ -12,7 +12,7 @@ use super::lease_guard::{LeaseGuard, RunLease};
 use super::line;
 use super::model::ModelClient;
 use super::read_files;
-use super::run::{Driver, HeldRun};
+use super::run::{Driver, HeldRun, run_log};
 use super::run_id;
 use super::run_result::Finished;
 use super::search_text::DescribedRun;
@@ -24,8 +24,10 @@ use super::world::{Engine, Watch, World};
 use crate::journal::{Append, AuditEntry, CancelRequest, Created, LineRule, NewRun};
 use loopctl_engine::effect::{Effects, steps_of};
 use loopctl_engine::event::{Event, EventKind, ModelFacts, Moment, Started};
+use loopctl_engine::notice::Baseline;
+use loopctl_engine::outcome::Status;
 use loopctl_engine::previous::Earlier;
-use loopctl_engine::state::State;
+use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
 use loopctl_lang::program::Program;
 use loopctl_lang::program::bind::refused_input;
@@ -54,12 +56,28 @@ impl StartedRun {
         &self.lease.run_id
     }
 
-    /// Leaves the run for later: its status is running, and nobody drives it. The next driver knows that none of its
-    /// steps was made.
+    /// Whether its first event ended it, or left it waiting: no driver takes it up because of that.
+    pub fn is_settled(&self) -> bool {
+        self.state.status() != Status::Running
+    }
+
+    /// Leaves the run for later: nobody drives it. The next driver knows that none of its steps was made. What its first
+    /// event settled is logged and counted now, as a driver does.
     ///
     /// # Errors
     /// When the store fails; the run stays in the store.
-    pub async fn leave(self) -> Result<(), Fault> {
+    pub async fn leave(self, engine: &Engine, program: &Program) -> Result<(), Fault> {
+        if self.is_settled() {
+            run_log::first_event(program, &self.state);
+            if let Some(meters) = &engine.world.meters {
+                let meter = meters.of(&self.state.header, program);
+                let notices = Baseline::of_start().notices(program, &self.state, &self.effects);
+                notices.iter().for_each(|notice| meter.on(notice));
+                if let Phase::Ended(ending) = &self.state.phase {
+                    meter.ended(ending);
+                }
+            }
+        }
         let Self { effects, lease: RunLease { run_id, fence, events, mut guard }, .. } = self;
         if !steps_of(&effects).is_empty() {
             let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
@@ -80,8 +98,7 @@ impl StartedRun {
         watch: Watch<'a>,
     ) -> (Box<Driver<'a>>, Effects) {
         let Self { state, effects, models, lease } = *self;
-        let driver = Driver::new(world, program, models, HeldRun { state, lease }, watch);
-        driver.report_start(&effects);
+        let driver = Driver::new(world, program, models, HeldRun { state, lease, is_new: false }, watch);
         (driver, effects)
     }
 }
@@ -125,6 +142,7 @@ impl Engine {
         };
         let _tools = self.world.toolbox.open(run);
         let (driver, effects) = started.driver(&self.world, program, watch.clone());
+        driver.report_start(&effects, waits);
         let finished = if waits { driver.leave().await? } else { driver.drive(effects).await? };
         // On the heap, because it begins when the run no longer waits.
         Box::pin(self.left(program, finished, &watch)).await
@@ -279,7 +297,7 @@ impl Engine {
             return Ok(Begin::New(started));
         };
         let run_id = started.run_id().to_owned();
-        started.leave().await?;
+        started.leave(self, program).await?;
         let reason = Some(format!("run {} was started at the same time, before it", first.run_id));
         self.cancel(program, &run_id, CancelRequest { reason, by: None }).await?;
         Err(Fault::LineFull { by: first.run_id })

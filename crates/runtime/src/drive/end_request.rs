@@ -27,13 +27,24 @@ impl Engine {
     /// # Errors
     /// When there is no such run, it has ended, or the store fails.
     pub async fn cancel(&self, program: &Program, run_id: &str, request: CancelRequest) -> Result<Status, Fault> {
-        let Some(leased) = Leased::to_cancel(&self.world.journal, run_id, &request).await? else {
-            let run = self.world.journal.find(run_id).await.map_err(Fault::Store)?;
-            return Ok(run.map_or(Status::Running, |run| run.status));
-        };
+        if let Some(state) = self.cancel_here(program, run_id, &request).await? {
+            return Ok(state.status());
+        }
+        let run = self.world.journal.find(run_id).await.map_err(Fault::Store)?;
+        Ok(run.map_or(Status::Running, |run| run.status))
+    }
+
+    /// Cancels a run that nobody drives: its state after that. `None`: its driver was asked to.
+    pub(super) async fn cancel_here(
+        &self,
+        program: &Program,
+        run_id: &str,
+        request: &CancelRequest,
+    ) -> Result<Option<State>, Fault> {
+        let Some(leased) = Leased::to_cancel(&self.world.journal, run_id, request).await? else { return Ok(None) };
         let events = self.events(run_id).await?;
-        let state = self.cancel_leased(program, LeasedRun { leased, events, state: None }, request).await?;
-        Ok(state.status())
+        let run = LeasedRun { leased, events, state: None };
+        self.cancel_leased(program, run, request.clone()).await.map(Some)
     }
 
     /// Cancels a run that is leased to the caller, and releases the lease. Returns its state.

@@ -153,6 +153,7 @@ impl Engine {
         self.world.vault.find_all();
         let LeasedRun { leased: Leased { run_id, lease, guard }, events, state } = run;
         let run_id = run_id.as_str();
+        let was_left = events.iter().skip(1).all(|event| matches!(event.kind, EventKind::Left));
         let known = RunToResume { events, state };
         let JudgedResumption { resume, queued: TakenFromQueue { decision: queued_decision, marked }, resumption } =
             match Box::pin(self.judged(program, run_id, known, resume)).await {
@@ -187,7 +188,10 @@ impl Engine {
         let due_at_ms = queued_decision.as_ref().and_then(|_| due_at_ms(&state));
         let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned, caller });
         let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
-        let mut driver = Driver::new(&self.world, program, models, HeldRun { state, lease: run_lease }, watch.clone());
+        // The start of one that its first event settled was reported then.
+        let is_new = was_left && state.status() == Status::Running;
+        let held = HeldRun { state, lease: run_lease, is_new };
+        let mut driver = Driver::new(&self.world, program, models, held, watch.clone());
         (driver.answer_token, driver.queued_decision) = (resume.answer_token, queued_decision.clone());
         driver.after_on_failure = resume.after_on_failure;
         match driver.go_on(what).await {

@@ -53,7 +53,7 @@ pub(super) fn call<'a>(
             return Ok(returned(ToolResult::failed(subrun_budget::full()), None));
         }
         match Box::pin(engine.begin_from(&program, start, Some(&origin))).await {
-            Ok(Begin::New(started)) => started.leave().await.map_err(cut)?,
+            Ok(Begin::New(started)) => started.leave(&engine, &program).await.map_err(cut)?,
             Ok(Begin::Same(_)) => {}
             Err(Fault::Store(fault) | Fault::Cut(fault)) => return Err(Fault::Cut(fault)),
             Err(fault) => {

@@ -29,6 +29,9 @@ pub trait Launcher: Send + Sync {
     /// # Errors
     /// A sentence when the owner has too many runs that wait, or has used up its time.
     fn admit(self: Arc<Self>, owner: LaunchOwner) -> Result<Box<dyn LaunchPlace>, String>;
+
+    /// A run that nobody drives was ended because another one replaces it.
+    fn replaced(&self, _run_id: &str) {}
 }
 
 /// The place of a run that was not created yet.

@@ -143,15 +143,17 @@ impl Engine {
                 continue;
             }
             let cancelled = if fold::same_document(program, &events).is_ok() {
-                self.cancel(program, other, request.clone()).await
+                self.cancel_here(program, other, &request).await
             } else {
                 let recorded = self.recorded(program, other, &events);
                 let unread = || Fault::refused(format!("run {other} can't be ended: its document can't be read"));
-                self.cancel(&*recorded.ok_or_else(unread)?, other, request.clone()).await
+                self.cancel_here(&*recorded.ok_or_else(unread)?, other, &request).await
             };
             match cancelled {
+                // No driver of it does what its end requires.
+                Ok(Some(_)) => self.world.launcher.replaced(other),
                 // It has ended by itself.
-                Ok(_) | Err(Fault::Refused(_) | Fault::Store(StoreError::NoSuchRun(_))) => {}
+                Ok(None) | Err(Fault::Refused(_) | Fault::Store(StoreError::NoSuchRun(_))) => {}
                 Err(fault) => return Err(fault),
             }
         }

@@ -86,6 +86,8 @@ pub(super) struct Driver<'a> {
     /// What waits for a human beside what is under way, as lists show it; none while that is not known, because another
     /// driver wrote it.
     listed_wait: Option<Option<ListedWait>>,
+    /// Whether the log has no line yet that the run started.
+    is_new: bool,
     /// What counts for it; none where nobody asks for that.
     meter: Option<Box<dyn RunMeter>>,
     /// Rows of the run may say that its model is away for as long as it is driven.
@@ -137,6 +139,8 @@ struct AppliedEvent {
 pub(super) struct HeldRun {
     pub state: State,
     pub lease: RunLease,
+    /// Whether it waited for a driver since it was created, and no one has reported its start.
+    pub is_new: bool,
 }
 
 impl<'a> Driver<'a> {
@@ -147,7 +151,7 @@ impl<'a> Driver<'a> {
         run: HeldRun,
         watch: Watch<'a>,
     ) -> Box<Self> {
-        let HeldRun { state, lease } = run;
+        let HeldRun { state, lease, is_new } = run;
         let mut wire = Wire::default();
         wire.skip_replies(usize::try_from(state.model_calls()).unwrap_or(usize::MAX));
         wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()), program.step().is_some());
@@ -176,6 +180,7 @@ impl<'a> Driver<'a> {
             answer_token: None,
             queued_decision: None,
             listed_wait,
+            is_new,
             meter,
             _driven_here: driven_here,
             looked_for: BTreeSet::new(),
@@ -185,9 +190,11 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Reports the start of the run to the listener.
-    pub fn report_start(&self, effects: &Effects) {
-        run_log::first_event(self.program, &self.state);
+    /// Reports the start of the run to the listener. The log says that it started when it has its place in its line.
+    pub fn report_start(&self, effects: &Effects, waits_in_line: bool) {
+        if !waits_in_line {
+            run_log::first_event(self.program, &self.state);
+        }
         self.report(Baseline::of_start(), effects);
         if let (Some(meter), Phase::Ended(ending)) = (&self.meter, &self.state.phase) {
             meter.ended(ending);
@@ -202,8 +209,7 @@ impl<'a> Driver<'a> {
             Fault::Cut(fault) => Fault::Store(fault),
             other => other,
         };
-        if self.lease.events <= 1 {
-            // It waited for a driver since it was created.
+        if self.is_new {
             run_log::started(&self.state);
         }
         let is_called = self.state.header.caller.is_some();

@@ -67,7 +67,7 @@ pub(super) fn started(state: &State) {
 }
 
 /// The lines for a run that started: its first event may end it, or leave it waiting.
-pub(super) fn first_event(program: &Program, state: &State) {
+pub(in crate::drive) fn first_event(program: &Program, state: &State) {
     started(state);
     let before = LoggedState { decisions: 0, continuations: 0, pauses: 0, had_ended: false };
     if state.header.fork.is_none()
