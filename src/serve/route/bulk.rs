@@ -166,7 +166,8 @@ impl BulkAction {
         match self {
             Self::Cancel => {
                 let request = CancelRequest { reason: reason.map(str::to_owned), by: caller.name.clone() };
-                app.scheduler.cancel(&run.run_id, run.org.as_deref(), request).await.map(drop)?;
+                let owner = Owner { org: run.org, token: run.token.map(String::from) };
+                app.scheduler.cancel(&run.run_id, &owner, request).await.map(drop)?;
             }
             Self::Release => super::release::released(app, caller, std::slice::from_ref(&run)).await?,
             Self::Retry => {

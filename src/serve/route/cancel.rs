@@ -14,6 +14,7 @@ use crate::journal::CancelRequest;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
+use crate::serve::quotas::Owner;
 use crate::serve::request::{RunId, query};
 use crate::serve::run_store::RunRow;
 use crate::serve::scheduler::SettledRun;
@@ -38,7 +39,8 @@ pub async fn cancel(
     caller.may_cancel(&run.loop_name)?;
     let request = CancelRequest { reason, by: caller.name.clone() };
     let (by, reason) = (request.by.clone(), request.reason.clone());
-    match app.scheduler.cancel(&run_id, run.org.as_deref(), request).await? {
+    let owner = Owner { org: run.org, token: run.token };
+    match app.scheduler.cancel(&run_id, &owner, request).await? {
         Some(run) => {
             let row = app.runs.journal.find(&run_id).await?.as_ref().map(RunRow::from).unwrap_or_default();
             let settled = SettledRun { row, run: Some(Arc::new(run)) };

@@ -70,7 +70,8 @@ pub async fn event(
     app.scheduler.accepts_runs()?;
     let at_ms = clock::wall_ms();
     let keep_until_ms = app.folder().project.events.until_ms(at_ms);
-    let taken = OutsideEvent { org: caller.org.clone(), id: id.clone(), event, data, at_ms, keep_until_ms };
+    let taken =
+        OutsideEvent { org: caller.org.clone(), id: id.clone(), event: event.clone(), data, at_ms, keep_until_ms };
     let EventDelivery { put, runs, keep_until_ms } = deliver(&*app.runs.journal, taken).await?;
     match put {
         EventPut::New | EventPut::Same { .. } => {}
@@ -86,7 +87,8 @@ pub async fn event(
             return Err(ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, "too_many_events", detail));
         }
     }
-    tracing::info!(event_id = id, runs, by = caller.name.as_deref(), "event");
+    let (org, by) = (caller.org.as_deref(), caller.name.as_deref());
+    tracing::info!(event_id = id, name = event, runs, org, by, "event");
     let known = put != EventPut::New;
     let kept_until = crate::trace::units::rfc3339(keep_until_ms);
     Ok(json(StatusCode::ACCEPTED, &TakenEvent { id, runs, known, kept_until }))

@@ -288,7 +288,7 @@ impl Scheduler {
         left.map(|()| active)
     }
 
-    /// Cancels a run that nobody drives: it leaves the queue, and its result is posted. `None`: another driver
+    /// Cancels a run of this owner that nobody drives: it leaves the queue, and its result is posted. `None`: another driver
     /// has it, and was asked to cancel it.
     ///
     /// # Errors
@@ -296,14 +296,14 @@ impl Scheduler {
     pub async fn cancel(
         &self,
         run_id: &str,
-        org: Option<&str>,
+        owner: &Owner,
         request: CancelRequest,
     ) -> Result<Option<FoldedRun>, Fault> {
         let leased = Leased::to_cancel(&self.runs.journal, run_id, &request).await?;
         let Some(leased) = leased else { return Ok(None) };
         let (run, ProgramOfRun { program, engine }) = self.read_leased(leased, run_id).await?;
-        self.metrics.drives(run_id, org);
-        let cancelled = engine.cancel_leased(&program, run, request).await;
+        self.metrics.drives(run_id, owner.org.as_deref());
+        let cancelled = engine.cancel_leased(&program, run, request).instrument(owner.span()).await;
         self.metrics.left(run_id);
         let state = cancelled?;
         self.forget(run_id);

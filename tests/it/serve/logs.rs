@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::common::server::{Answer, Server};
+use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, think, with};
 use crate::serve::client::{Serving, place, scripted};
 use crate::serve::restart::terminate;
+use crate::serve::workflows;
 
 /// A server whose log goes to a file.
 struct Logged {

@@ -169,7 +169,7 @@ fn a_time_waits_for_the_run_before_it_and_a_later_one_takes_its_place() {
                 server.look(TEN + hours * HOUR).await;
             }
             assert_eq!(server.runs().await, ["pay@20261122T110000Z paused"]);
-            let leave = server.app.scheduler.cancel("pay@20261122T110000Z", None, Default::default()).await.unwrap();
+            let leave = server.app.scheduler.cancel("pay@20261122T110000Z", &Default::default(), Default::default()).await.unwrap();
             assert!(leave.is_some());
             server.look(TEN + 4 * HOUR + 1).await;
             server.look(TEN + 4 * HOUR + 2).await;
@@ -260,7 +260,7 @@ fn a_run_waits_for_the_one_before_it_whatever_other_runs_are_called() {
             let paused =
                 |runs: Vec<String>| -> Vec<String> { runs.into_iter().filter(|run| run.ends_with("paused")).collect() };
             assert_eq!(paused(server.runs().await), ["pay@20261122T110000Z paused"]);
-            server.app.scheduler.cancel("pay@20261122T110000Z", None, Default::default()).await.unwrap();
+            server.app.scheduler.cancel("pay@20261122T110000Z", &Default::default(), Default::default()).await.unwrap();
             server.look(TEN + 2 * HOUR + 1).await;
             assert_eq!(paused(server.runs().await), ["pay@20261122T120000Z paused"]);
         });

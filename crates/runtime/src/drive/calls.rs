@@ -245,6 +245,7 @@ async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &P
         run_input: turn.program.input_of(&turn.header.input.value),
         lists: None,
         run_id: &turn.header.run_id,
+        loop_name: &turn.header.loop_name,
         json: turn.header.json_rule(),
         now: &turn.now,
         model: &turn.header.model.name,

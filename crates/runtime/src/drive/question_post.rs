@@ -262,6 +262,7 @@ impl MadePost {
             run_input: &Value::Null,
             lists: None,
             run_id: &header.run_id,
+            loop_name: &header.loop_name,
             json: JsonRule::Plain,
             now: &clock::rfc3339(clock::wall_ms()),
             model: "",

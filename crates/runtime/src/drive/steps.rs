@@ -394,6 +394,7 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
         run_input: &call.header.input.value,
         lists: Some(&call.header.input.lists),
         run_id: &call.header.run_id,
+        loop_name: &call.header.loop_name,
         json: call.header.json_rule(),
         now: &call.now,
         model: &call.header.model.name,

@@ -32,6 +32,8 @@ pub struct ToolCall<'a> {
     pub lists: Option<&'a LongLists>,
     /// The run.
     pub run_id: &'a str,
+    /// Its loop or workflow.
+    pub loop_name: &'a str,
     /// How the run reads texts as JSON.
     pub json: JsonRule,
     /// The moment, RFC 3339.

@@ -179,7 +179,15 @@ async fn ask(tool: LlmTool<'_>, call: &ToolCall<'_>, conversation: &Conversation
         again(&attempt.reason, attempt.delay_ms);
         let (run_id, at, model) = (call.run_id, call.at, model.facts.name.as_str());
         let (number, delay_ms, class) = (attempt.number, attempt.delay_ms, &attempt.class);
-        tracing::warn!(run_id, at, model, attempt = number, delay_ms, "the model failed and is asked again: {class}");
+        tracing::warn!(
+            run_id,
+            "loop" = call.loop_name,
+            at,
+            model,
+            attempt = number,
+            delay_ms,
+            "the model failed and is asked again: {class}"
+        );
         if let Some(wait) = call.wait {
             wait.is_asked_again(attempt.shown(model.to_owned()));
         }

@@ -109,6 +109,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         run_input: &Value::Null,
         lists: None,
         run_id: "run",
+        loop_name: "test",
         json: JsonRule::PRESENT,
         now: "2026-01-01T00:00:00Z",
         model: "m",

@@ -57,6 +57,7 @@ async fn run(world: &World, action: &Value, input: Value) -> ToolResult {
         run_input: &run_input,
         lists: None,
         run_id: "run",
+        loop_name: "test",
         json: JsonRule::PRESENT,
         now: "2026-01-01T00:00:00Z",
         model: "m",

@@ -44,6 +44,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
         run_input: &Value::Null,
         lists: None,
         run_id: "run/7",
+        loop_name: "test",
         json: JsonRule::PRESENT,
         now: "2026-01-01T00:00:00Z",
         model: "m",
