@@ -274,7 +274,8 @@ fn body(body: &Value, content_type: &ContentType<'_>, work: &mut ActionDraft<'_>
     };
     let template = work.template(text, escape, "/body")?;
     if is_json && !work.unknown.holds(&content_type.pointer) {
-        unquoted(&template, work);
+        let help = "write the body as an object: {\"body\": {\"amount\": \"@amount\"}} keeps the value's type";
+        unquoted(&template, "/body", help, work, |_| false);
     }
     Some(Body::Text(template))
 }
@@ -334,6 +335,9 @@ impl<'a> ContentType<'a> {
             media if is_json_lines(media) => "\"\\\r\n",
             media if is_yaml(media) => YAML_SIGNS,
             media if media.starts_with("multipart/") => "\r\n",
+            "application/graphql" => "\"\\{}\r\n",
+            "application/sql" => "'\"`\\;",
+            "application/toml" => "\"'\\\r\n",
             _ => "<&",
         }
     }
@@ -359,16 +363,7 @@ fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>)
         Some(Body::Text(template)) => Some(template),
         _ => None,
     };
-    if content_type.media.starts_with("multipart/") {
-        let is_written = text.is_some_and(|template| content_type.has_parts(template.source()));
-        if !is_written && !work.unknown.holds("/body") {
-            let message =
-                format!("no body of type `{}` is made here: it would be sent without its parts", content_type.media);
-            let help = "send JSON, or `application/x-www-form-urlencoded`; or write the parts out, as a text with the boundary \
-                        that the type names";
-            work.push(LocalFault::error(codes::UNMADE_BODY, &content_type.pointer, message).help(help));
-        }
-    }
+    unmade(action, text, &content_type, work);
     let media = content_type.media.as_str();
     let marks = match media {
         "application/xml" | "text/xml" => "`<` or `&` adds elements",
@@ -379,6 +374,9 @@ fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>)
         _ if is_json_lines(media) => "a quote or a line end adds members and lines",
         _ if is_yaml(media) => "a line end or a colon adds members",
         _ if media.starts_with("multipart/") => "a boundary adds parts",
+        "application/graphql" => "a quote or a brace adds fields",
+        "application/sql" => "a quote or a semicolon adds to the statement",
+        "application/toml" => "a quote or a line end adds keys",
         _ => return None,
     };
     let template = text?;
@@ -403,6 +401,37 @@ fn content(action: &HttpAction, body: Option<&Body>, work: &mut ActionDraft<'_>)
     // A date has a sign that YAML may give a meaning, and is sent as it always was.
     let is_held = !formats.is_empty() && !is_json_lines(media) && !is_yaml(media);
     is_held.then(|| BareValues { formats, signs: content_type.signs() })
+}
+
+/// Reports a body that would be sent as something else than what its type says.
+fn unmade(action: &HttpAction, text: Option<&Template>, content_type: &ContentType<'_>, work: &mut ActionDraft<'_>) {
+    let media = content_type.media.as_str();
+    // Without a body, the arguments are sent as JSON.
+    let is_json = !matches!(action.body, Some(Value::String(_) | Value::Null));
+    let (message, help) = if media.starts_with("multipart/") {
+        if text.is_some_and(|template| content_type.has_parts(template.source())) {
+            return;
+        }
+        let help = "send JSON, or `application/x-www-form-urlencoded`; or write the parts out, as a text with the boundary \
+                    that the type names";
+        (format!("no body of type `{media}` is made here: it would be sent without its parts"), help)
+    } else if is_json && is_no_json(media) {
+        let help =
+            "write the body as a text of that type; or take the type out, and JSON is sent as `application/json`";
+        (format!("no body of type `{media}` is made here: JSON would be sent under that type"), help)
+    } else {
+        return;
+    };
+    if !work.unknown.holds("/body") {
+        work.push(LocalFault::error(codes::UNMADE_BODY, &content_type.pointer, message).help(help));
+    }
+}
+
+/// Whether JSON is no text of a type. It is one of YAML, and a plain text.
+fn is_no_json(media: &str) -> bool {
+    let of_text = ["application/csv", "application/graphql", "application/sql", "application/toml", "application/xml"];
+    let of_lines = ["text/csv", "text/html", "text/tab-separated-values", "text/xml"];
+    media.ends_with("+xml") || of_text.contains(&media) || of_lines.contains(&media)
 }
 
 /// Whether a template prints a value, or a part of it, and does not only ask for it.
@@ -462,7 +491,13 @@ fn is_plain(action: &HttpAction, variable: &Variable, content_type: &ContentType
 
 /// Warns about a value in a JSON text outside of quotes: a text would break the JSON there, and a value could
 /// contain several members.
-fn unquoted(template: &Template, work: &mut ActionDraft<'_>) {
+pub(super) fn unquoted(
+    template: &Template,
+    pointer: &str,
+    help: &str,
+    work: &mut ActionDraft<'_>,
+    is_safe: impl Fn(&Variable) -> bool,
+) {
     let mut marks = outside_of_tags(template.source()).peekable();
     // The variables are in the order of the text.
     let (mut quoted, mut escaped) = (false, false);
@@ -471,13 +506,9 @@ fn unquoted(template: &Template, work: &mut ActionDraft<'_>) {
             quoted ^= c == '"' && !escaped;
             escaped = c == '\\' && !escaped;
         }
-        if !quoted && !variable.optional {
+        if !quoted && !variable.optional && !is_safe(variable) {
             let message = format!("`{}` is outside of quotes in a JSON text", variable.path.join("."));
-            work.push(
-                LocalFault::warning(codes::UNQUOTED, "/body", message)
-                    .inside(variable.range.clone())
-                    .help("write the body as an object: {\"body\": {\"amount\": \"@amount\"}} keeps the value's type"),
-            );
+            work.push(LocalFault::warning(codes::UNQUOTED, pointer, message).inside(variable.range.clone()).help(help));
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::policy::variables;
 use crate::program::answer_form::AnswerForm;
 use crate::program::fault::LocalFault;
 use crate::program::reference::escape_pointer;
-use crate::program::template::{ValueEscape, Variable, is_template};
+use crate::program::template::{Template, ValueEscape, Variable, is_template};
 use crate::program::{CommandTool, DbTool, Schema, TemplatedAction, ToolKind};
 
 /// What an action does, compiled. None when it has faults.
@@ -149,9 +149,9 @@ fn command(action: &CommandAction, work: &mut ActionDraft<'_>) -> Option<Command
     }
     let mut args = Vec::with_capacity(action.args.len());
     for (at, text) in action.args.iter().enumerate() {
-        args.extend(work.template(text, ValueEscape::of_text(text), &format!("/args/{at}")));
+        args.extend(command_text(action, text, &format!("/args/{at}"), work));
     }
-    let stdin = action.stdin.as_ref().and_then(|text| work.template(text, ValueEscape::of_text(text), "/stdin"));
+    let stdin = action.stdin.as_ref().and_then(|text| command_text(action, text, "/stdin", work));
     let mut env = BTreeMap::new();
     for (name, text) in &action.env {
         let pointer = format!("/env/{}", escape_pointer(name));
@@ -161,11 +161,46 @@ fn command(action: &CommandAction, work: &mut ActionDraft<'_>) -> Option<Command
             work.push(fault.help("letters, digits and `_`"));
         }
         let before = work.named.len();
-        let Some(template) = work.template(text, ValueEscape::of_text(text), &pointer) else { continue };
+        let Some(template) = command_text(action, text, &pointer, work) else { continue };
         loader(name, &pointer, before, work);
         env.insert(name.clone(), template);
     }
     Some(CommandTool { action: action.clone(), args, stdin, env })
+}
+
+/// A text that a program gets. In one that is written as JSON, a text outside of quotes adds members.
+fn command_text(action: &CommandAction, text: &str, pointer: &str, work: &mut ActionDraft<'_>) -> Option<Template> {
+    let escape = ValueEscape::of_text(text);
+    let template = work.template(text, escape, pointer)?;
+    if escape == ValueEscape::JsonStrings {
+        let help = "write it between quotes, where it is escaped; or say in `parameters` that it is no text: {\"type\": \"number\"}";
+        let is_printed =
+            |variable: &Variable| template.uses().iter().any(|used| used.is_printed && used.range == variable.range);
+        let is_safe = |variable: &Variable| !is_printed(variable) || is_no_text(action, variable);
+        http::unquoted(&template, pointer, help, work, is_safe);
+    }
+    Some(template)
+}
+
+/// Whether the schema of an argument allows no text: other values are printed as JSON.
+fn is_no_text(action: &CommandAction, variable: &Variable) -> bool {
+    let mut schema = action.parameters.as_deref();
+    for name in &variable.path {
+        schema = schema.and_then(|schema| schema.get("properties")?.get(name));
+    }
+    let Some(schema) = schema else { return false };
+    let words = match schema.get("type") {
+        Some(Value::Array(words)) => words.as_slice(),
+        Some(word) => std::slice::from_ref(word),
+        None => &[],
+    };
+    let values = match (schema.get("enum"), schema.get("const")) {
+        (Some(Value::Array(values)), _) => values.as_slice(),
+        (_, Some(value)) => std::slice::from_ref(value),
+        _ => &[],
+    };
+    !words.is_empty() && words.iter().all(|word| word != "string")
+        || !values.is_empty() && !values.iter().any(Value::is_string)
 }
 
 /// Refuses a value that would choose the code that runs. No project can allow that: the list of allowed names

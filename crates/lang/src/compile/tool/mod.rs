@@ -117,7 +117,8 @@ pub(crate) fn step_input(
     let declaration = ActionTool { name: action.head().action_name.to_owned(), ..ActionTool::default() };
     let (tool, mut warnings) = declared(&declaration, action, properties, unknown)?;
     // The others are about what a model reads.
-    warnings.retain(|fault| fault.code == codes::UNESCAPED);
+    let of_sent = [codes::UNESCAPED, codes::UNQUOTED, codes::CLEAR_SECRET];
+    warnings.retain(|fault| of_sent.contains(&fault.code));
     let sends_all = matches!(action, Action::Http(http) if http.body.is_none());
     Ok((StepInput { schema: tool.parameters, sends_all }, warnings))
 }
