@@ -115,6 +115,24 @@ fn a_path_into_the_answer_of_a_model_reads_the_json_in_its_fence() {
     assert_eq!(answer(&place), json!({ "all": two }));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_line_end_at_the_end_of_what_a_program_prints_is_no_part_of_it() {
+    for (printed, expected) in [
+        ("A1\r\n", "A1"),
+        ("A1\n", "A1"),
+        ("A1\r\n\r\n", "A1\r\n"),
+        ("A1\r\nA2\r\n", "A1\r\nA2"),
+        ("A1\r", "A1\r"),
+        ("A1", "A1"),
+    ] {
+        let action = json!({ "kind": "command", "program": "cat", "args": ["printed.txt"] });
+        let place = place(action, json!({ "allow": { "commands": ["cat"] } }), json!("@a"));
+        place.file("printed.txt", printed);
+        assert_eq!(answer(&place), expected, "{printed:?}");
+    }
+}
+
 #[test]
 fn a_fence_is_read_by_filters_and_gives_the_items_of_a_loop() {
     let (_server, place) = asking("Two:\n```json\n[{\"id\": 1}, {\"id\": 2}]\n```", "stop", json!("@ids"));

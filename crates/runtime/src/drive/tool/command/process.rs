@@ -52,9 +52,20 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared, is_step: bool) -> R
         return Ok(json!({ "status": 0 }));
     }
     Ok(match value(&printed.stdout, None, is_step).map_err(|fault| RawFault::from(fault).sent())? {
-        Value::String(text) => Value::String(text.strip_suffix('\n').map_or_else(|| text.clone(), str::to_owned)),
+        Value::String(text) => Value::String(without_line_end(text)),
         other => other,
     })
+}
+
+/// A text without one line end at its end, as programs of any system write it.
+fn without_line_end(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    text
 }
 
 /// Runs a program that prints a secret; returns what it printed.
