@@ -226,7 +226,8 @@ pub struct Started {
 /// together, by what they read, too; and thoughts and calls are no notes of a history. 8: a step whose approval is escalated asks in a
 /// new pause; JSON is read out of fences of all forms, half of a surrogate pair in the JSON of a text is U+FFFD, and a condition that
 /// needs a part of a text which is no JSON fails. 9: with a spent budget, a workflow or an item begins no further step, also none that
-/// asks no model; and a step whose input was edited, and that more people must approve, asks in a new pause.
+/// asks no model; a step whose input was edited, and that more people must approve, asks in a new pause; JSON is read behind a byte
+/// order mark, and behind the block in which a model thinks; and a workflow has no `max_iterations` to raise.
 pub const EDITION: u32 = 9;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -72,7 +72,8 @@ impl RunHeader {
             0 | 1 => JsonRule::Plain,
             2..=6 => JsonRule::Fenced,
             7 => JsonRule::Whole,
-            _ => JsonRule::AnyFence,
+            8 => JsonRule::AnyFence,
+            _ => JsonRule::BehindMarks,
         }
     }
 

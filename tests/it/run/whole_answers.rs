@@ -101,6 +101,9 @@ fn a_path_into_the_answer_of_a_model_reads_the_json_in_its_fence() {
         ("```json\n{\"grade\": 2}\n```", json!(2)),
         ("Here it is:\n\n```\n{\"grade\":\n 2}\n```\nIs that all?", json!(2)),
         ("{\"grade\": 2}", json!(2)),
+        ("<think>{\"grade\": 9}</think>\n{\"grade\": 2}", json!(2)),
+        ("<think>Is it this?\n```json\n{\"grade\": 9}\n```</think>\n```json\n{\"grade\": 2}\n```", json!(2)),
+        ("\u{feff}{\"grade\": 2}", json!(2)),
         ("It is 2.", Value::Null),
         ("```sh\n{\"grade\": 2}\n```", Value::Null),
     ] {

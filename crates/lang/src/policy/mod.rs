@@ -28,6 +28,7 @@ pub mod secret_shapes;
 pub mod server_text;
 pub mod sql;
 pub mod statement;
+pub mod thinking;
 pub mod variables;
 pub mod window;
 pub mod word;

@@ -1,5 +1,6 @@
 //! Texts that are JSON: what paths, loops, matchers, blocks and conditions read of them.
 
+mod before;
 mod fences;
 
 use std::borrow::Cow;
@@ -8,6 +9,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use before::without_marks;
 use fences::{begins_json, fences};
 
 use super::scope::shorten;
@@ -39,6 +41,8 @@ pub enum JsonRule {
     /// The same; fences of all forms are read, half of a surrogate pair is U+FFFD, and a condition that needs a part of a text which
     /// is no JSON fails.
     AnyFence,
+    /// The same of what is behind a byte order mark, and behind the block in which a model thinks.
+    BehindMarks,
 }
 
 /// Reads texts as JSON by a rule, the long ones that its scope holds once.
@@ -103,12 +107,17 @@ impl JsonTexts {
 
     /// The object or list that is in the only fence of a text that has one.
     pub(super) fn fenced(&self, text: &str) -> Option<Value> {
-        if self.rule.reads_fences() { fenced(text, self.rule) } else { None }
+        if self.rule.reads_fences() { fenced(self.bare(text), self.rule) } else { None }
     }
 
     /// The object or list that a text is the JSON of.
     pub(super) fn plain(&self, text: &str) -> Option<Value> {
-        json_in(text, self.rule)
+        json_in(self.bare(text), self.rule)
+    }
+
+    /// The part of a text that may be JSON.
+    pub(super) fn bare<'t>(&self, text: &'t str) -> &'t str {
+        if self.rule == JsonRule::BehindMarks { without_marks(text) } else { text }
     }
 
     /// The same of a text that lives as long as the scope of this reader does.
@@ -138,14 +147,15 @@ impl JsonTexts {
     /// Why a text that begins as JSON does, or has a fence that does, can't be read; none of a text that is no JSON, and of one that
     /// can be read.
     pub(super) fn why_broken(&self, text: &str) -> Option<String> {
+        let text = self.bare(text);
         let begins = begins_json(text);
         let fences = if self.rule.reads_fences() { json_fences(text, self.rule) } else { Vec::new() };
         let is_meant = match self.rule {
             JsonRule::Plain => begins,
             JsonRule::Fenced => begins || text.contains(FENCE),
-            JsonRule::Whole | JsonRule::AnyFence => begins || !fences.is_empty(),
+            JsonRule::Whole | JsonRule::AnyFence | JsonRule::BehindMarks => begins || !fences.is_empty(),
         };
-        if !is_meant && self.rule == JsonRule::AnyFence {
+        if !is_meant && self.rule.reads_any_fence() {
             return marked_otherwise(text);
         }
         if !is_meant || self.of(text).value().is_some() {
@@ -164,7 +174,7 @@ impl JsonTexts {
 
 impl JsonRule {
     /// That of a new run.
-    pub const PRESENT: Self = Self::AnyFence;
+    pub const PRESENT: Self = Self::BehindMarks;
 
     /// Whether the JSON in a fence of a text is read, and one with a key twice is not.
     pub fn reads_fences(self) -> bool {
@@ -173,7 +183,12 @@ impl JsonRule {
 
     /// Whether JSON that can't be read is a fault wherever a part of it is asked for.
     pub fn is_whole(self) -> bool {
-        matches!(self, Self::Whole | Self::AnyFence)
+        matches!(self, Self::Whole | Self::AnyFence | Self::BehindMarks)
+    }
+
+    /// Whether fences of all forms are read, and a condition needs the parts of a text that it names.
+    pub fn reads_any_fence(self) -> bool {
+        matches!(self, Self::AnyFence | Self::BehindMarks)
     }
 }
 
@@ -195,7 +210,7 @@ fn json_in(text: &str, rule: JsonRule) -> Option<Value> {
     let mut text = Cow::Borrowed(Some(text.trim_start()).filter(|text| begins_json(text))?);
     let mut value = json_text::read::<Value>(&text);
     if value.is_err()
-        && rule == JsonRule::AnyFence
+        && rule.reads_any_fence()
         && let Some(repaired) = json_text::repaired(&text)
     {
         text = Cow::Owned(repaired);
@@ -252,7 +267,7 @@ fn fenced(text: &str, rule: JsonRule) -> Option<Value> {
 
 /// What is in the fences of a text that begin as JSON does.
 fn json_fences(text: &str, rule: JsonRule) -> Vec<String> {
-    if rule == JsonRule::AnyFence {
+    if rule.reads_any_fence() {
         let json = fences(text).into_iter().filter(|fence| fence.may_be_json() && begins_json(fence.inner));
         return json.map(|fence| fence.inner.trim().to_owned()).collect();
     }

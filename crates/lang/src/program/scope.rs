@@ -510,7 +510,7 @@ fn absent_in_text(name: &str, segment: &str, text: &str, reading: TextReading<'_
         return broken(name, why);
     }
     let (name, segment) = (shorten(name), shorten(segment));
-    let twice = if is_read && json.rule().reads_fences() { None } else { twice_in(text) };
+    let twice = if is_read && json.rule().reads_fences() { None } else { twice_in(json.bare(text)) };
     let why = match twice {
         Some(key) => format!(
             "`{name}` is a text whose JSON has the key `{}` twice in one object, and has no `{segment}`",
@@ -520,7 +520,7 @@ fn absent_in_text(name: &str, segment: &str, text: &str, reading: TextReading<'_
     };
     let kind = match why_broken {
         Some(_) => UnresolvedKind::Broken,
-        None if !is_read && json.rule() == JsonRule::AnyFence && is_no_json(text) => UnresolvedKind::BelowText,
+        None if !is_read && json.rule().reads_any_fence() && is_no_json(json.bare(text)) => UnresolvedKind::BelowText,
         None => UnresolvedKind::Missing,
     };
     Unresolved { why, kind }

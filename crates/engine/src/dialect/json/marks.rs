@@ -2,9 +2,7 @@
 //! part of something.
 
 use super::shape::plain;
-
-/// The names of thinking blocks.
-const THINKING: [&str; 4] = ["think", "thinking", "thought", "reasoning"];
+use loopctl_lang::policy::thinking::THINKING_TAGS;
 
 /// How much of the text before an object is looked at for a label, in bytes.
 const LABEL: usize = 40;
@@ -27,7 +25,7 @@ pub fn tag(text: &str, at: usize) -> Option<MarkupTag> {
     let length = name.bytes().take(24).position(|byte| byte == b'>')?;
     let word = name.get(..length)?.trim();
     let end = text.len().saturating_sub(name.len()).saturating_add(length).saturating_add(1);
-    if let Some(known) = THINKING.into_iter().find(|known| known.eq_ignore_ascii_case(word)) {
+    if let Some(known) = THINKING_TAGS.into_iter().find(|known| known.eq_ignore_ascii_case(word)) {
         return Some(if closing { MarkupTag::ClosesThinking(end) } else { MarkupTag::OpensThinking(known, end) });
     }
     let observation =

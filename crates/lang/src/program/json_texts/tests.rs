@@ -119,10 +119,50 @@ fn json_is_read_out_of_fences_of_all_forms() {
 }
 
 #[test]
+fn json_is_read_behind_marks_of_encodings_and_thoughts() {
+    for text in [
+        "\u{feff}{\"grade\": 2}",
+        "\u{200b} \u{feff}\n{\"grade\": 2}\u{feff}\n",
+        "<think>{\"grade\": 9}</think>\n{\"grade\": 2}",
+        "<THINKING>No </think> here.</thinking>{\"grade\": 2}",
+        "<think>1</think><think>2</think>\n```json\n{\"grade\": 2}\n```",
+        "<think>```json\n{\"grade\": 9}\n```</think>\n```json\n{\"grade\": 2}\n```",
+        "Is it 9, or {\"grade\": 9}?</think>\n\n{\"grade\": 2}",
+        "\u{feff}<think></think>So:\n```\n{\"grade\": 2}\n```",
+        // Tags in a value are a part of it.
+        "{\"grade\": 2, \"note\": \"<think>x</think>{\"}",
+        "```json\n{\"grade\": 2, \"note\": \"</think>[1]\"}\n```",
+    ] {
+        let input = json!({ "t": text });
+        assert_eq!(field(&json!("@input.t.grade")).resolve(&scope(&input, JsonRule::PRESENT)), Ok(json!(2)), "{text}");
+    }
+    // What comes before is the same for what is asked of a text that can't be read.
+    for text in ["\u{feff}{\"grade\": 2,", "<think>Hm.</think>{\"grade\": 2, \"grade\": 3}"] {
+        let input = json!({ "t": text });
+        let unresolved = field(&json!(["@input.t.grade?"])).resolve(&scope(&input, JsonRule::PRESENT)).unwrap_err();
+        assert!(unresolved.is_broken(), "{text}: {unresolved}");
+        assert!(field(&json!(["@input.t.grade?"])).resolve(&scope(&input, JsonRule::AnyFence)).is_ok(), "{text}");
+    }
+    // A text of words that names a tag, and thoughts that never end.
+    for text in ["Write </think> after it.", "<think>{\"grade\": 2}"] {
+        let input = json!({ "t": text });
+        assert_eq!(
+            field(&json!(["@input.t.grade?"])).resolve(&scope(&input, JsonRule::PRESENT)),
+            Ok(json!([])),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn many_marks_take_no_more_than_their_length() {
-    for text in
-        ["```".repeat(50_000), "```[".repeat(50_000), "~~~\n{\"".repeat(50_000), "```json\n{\"a\": [".repeat(50_000)]
-    {
+    for text in [
+        "```".repeat(50_000),
+        "<think></think>".repeat(50_000),
+        "```[".repeat(50_000),
+        "~~~\n{\"".repeat(50_000),
+        "```json\n{\"a\": [".repeat(50_000),
+    ] {
         let reader = std::thread::spawn(move || JsonTexts::from(JsonRule::PRESENT).why_broken(&text));
         reader.join().unwrap();
     }
