@@ -232,6 +232,9 @@ fn apply(limits: DocumentLimits<'_>, state: &mut StateHead, raised: &LimitsRaise
     if raised.limits.is_none() && raised.bound.is_none() {
         return Err(Refused::new("no limit is given"));
     }
+    if max_iterations.is_some() && !limits.has_iterations && state.header.refuses_iterations() {
+        return Err(Refused::new("a workflow has no iterations: `max_iterations` is a limit of a loop"));
+    }
     let (own, used) = (budget::own(limits.head, state).unwrap_or_default(), budget::used(state));
     let iterations = Some(limits.max_iterations(state));
     higher("max_iterations", max_iterations, iterations, Some(state.counters.iterations))?;

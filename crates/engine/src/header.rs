@@ -77,6 +77,11 @@ impl RunHeader {
         }
     }
 
+    /// Whether a workflow has no `max_iterations` to raise.
+    pub(super) fn refuses_iterations(&self) -> bool {
+        self.edition >= 9
+    }
+
     /// Whether a reply that writes a call as text is judged by the marks of calls and the tools of the loop, and native calls
     /// count in dialects whose calls are text.
     pub(super) fn knows_written_calls(&self) -> bool {

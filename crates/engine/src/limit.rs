@@ -43,20 +43,22 @@ fn summarize(state: &mut LoopState, until: usize) -> Next {
 pub(super) struct DocumentLimits<'p> {
     /// Its time and its budget.
     pub head: &'p ProgramHead,
+    /// Whether it is a loop: a workflow has no iterations.
+    pub has_iterations: bool,
     max_iterations: u32,
 }
 
 impl<'p> From<&'p LoopProgram> for DocumentLimits<'p> {
     fn from(program: &'p LoopProgram) -> Self {
-        Self { head: &program.head, max_iterations: program.properties.max_iterations }
+        Self { head: &program.head, has_iterations: true, max_iterations: program.properties.max_iterations }
     }
 }
 
 impl<'p> From<&'p FlowProgram> for DocumentLimits<'p> {
-    /// A workflow has no iterations. A raised limit is compared with the default of a loop, as it always was: journals
-    /// hold such limits.
+    /// A workflow has no iterations. In a run of an older edition, a raised limit is compared with the default of a loop, as it was:
+    /// journals hold such limits.
     fn from(program: &'p FlowProgram) -> Self {
-        Self { head: &program.head, max_iterations: defaults::max_iterations() }
+        Self { head: &program.head, has_iterations: false, max_iterations: defaults::max_iterations() }
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, document, think};
 use crate::serve::client::{Serving, place, scripted};
+use crate::serve::workflows;
 
 fn keep(key: &str) -> Value {
     think("__store_memory__", json!({ "key": key, "value": 1 }))
@@ -222,4 +223,24 @@ fn an_agent_of_a_workflow_whose_key_expired_continues_and_repeats_no_call() {
 
 fn agent_of(run: &Value) -> String {
     format!("/agents/{}", run["run_id"].as_str().or(run["agent_run_id"].as_str()).unwrap())
+}
+
+#[test]
+fn a_workflow_has_no_iterations_to_raise() {
+    let tools = workflows::tools();
+    let asks = workflows::asks(json!({ "comment": "Go?", "request_payload": {} }));
+    let place = workflows::place(&tools, json!({ "actions": [asks] }));
+    let server = Serving::start(&place, &["--store", "sqlite:runs.db"]);
+    let run = server.execute("", json!({ "loop": "pay", "input": {} })).json();
+    let id = run["agent_run_id"].as_str().unwrap();
+    for most in [5, 20] {
+        let refused = server.post(&format!("/agents/{id}/resume"), &json!({ "max_iterations": most }));
+        assert_eq!(refused.status, 409, "{refused:?}");
+        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("a workflow has no iterations"), "{detail}");
+    }
+    let refused = place.call(&["resume", id, "--store", "sqlite:runs.db", "--max-iterations", "40"]);
+    assert!(refused.code != 0 && refused.stderr.contains("a workflow has no iterations"), "{refused:#?}");
+    let run = server.get(&format!("/agents/{id}/status")).json();
+    assert_eq!((&run["status"], run["result"]["continuations"].as_array().map_or(0, Vec::len)), (&json!("paused"), 0));
 }
