@@ -1,10 +1,8 @@
 //! The loops that are switched off. The store knows them, so that every server of it refuses to start them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use tokio::sync::Mutex;
 
 use super::problem::ProblemDetails;
 use crate::drive::clock;
@@ -17,7 +15,14 @@ const SWITCHES_LAST: Duration = Duration::from_secs(1);
 /// The switches of the store, as they were read last.
 #[derive(Default)]
 pub struct Switches {
-    known: Mutex<Option<KnownSwitches>>,
+    known: Mutex<ReadSwitches>,
+}
+
+#[derive(Default)]
+struct ReadSwitches {
+    last: Option<KnownSwitches>,
+    /// How often a loop was switched here: what was read before that does not count.
+    changes: u64,
 }
 
 struct KnownSwitches {
@@ -31,15 +36,27 @@ impl Switches {
     /// # Errors
     /// When the store can't be read.
     pub async fn all(&self, journal: &dyn Journal) -> Result<Arc<BTreeMap<String, LoopSwitch>>, StoreError> {
-        let mut known = self.known.lock().await;
-        if let Some(known) = known.as_ref().filter(|known| clock::elapsed(known.read_at) < SWITCHES_LAST) {
-            return Ok(Arc::clone(&known.by_name));
-        }
+        let changes = {
+            let known = self.known();
+            let is_fresh = |known: &&KnownSwitches| clock::elapsed(known.read_at) < SWITCHES_LAST;
+            if let Some(known) = known.last.as_ref().filter(is_fresh) {
+                return Ok(Arc::clone(&known.by_name));
+            }
+            known.changes
+        };
+        // Nobody waits for another one's read: a store that does not answer would take the time of each.
         let read_at = clock::instant();
         let switches = journal.loop_switches().await?.into_iter();
         let by_name = Arc::new(switches.map(|switch| (switch.name.clone(), switch)).collect());
-        *known = Some(KnownSwitches { read_at, by_name: Arc::clone(&by_name) });
+        let mut known = self.known();
+        if known.changes == changes {
+            known.last = Some(KnownSwitches { read_at, by_name: Arc::clone(&by_name) });
+        }
         Ok(by_name)
+    }
+
+    fn known(&self) -> MutexGuard<'_, ReadSwitches> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses to start a loop that is switched off.
@@ -58,10 +75,11 @@ impl Switches {
     /// # Errors
     /// When the store can't be written.
     pub async fn switch(&self, journal: &dyn Journal, switch: LoopSwitch) -> Result<(), StoreError> {
-        let mut known = self.known.lock().await;
-        journal.switch_loop(switch).await?;
-        *known = None;
-        Ok(())
+        let switched = journal.switch_loop(switch).await;
+        let mut known = self.known();
+        known.last = None;
+        known.changes = known.changes.wrapping_add(1);
+        switched
     }
 }
 

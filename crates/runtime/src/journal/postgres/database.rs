@@ -89,6 +89,8 @@ pub(super) struct Database {
     lost_connections: AtomicU64,
     /// Whether the log says that the clocks differ.
     is_difference_noted: AtomicBool,
+    /// Whether the last beat had no answer, and no statement has had one since.
+    is_away: AtomicBool,
 }
 
 impl Database {
@@ -119,15 +121,41 @@ impl Database {
             interrupted_at_ms: AtomicU64::new(0),
             lost_connections: AtomicU64::new(0),
             is_difference_noted: AtomicBool::new(false),
+            is_away: AtomicBool::new(false),
         })
     }
 
-    /// Sends a statement until its outcome is known, at most for as long as a lease lasts.
+    /// Sends a statement until its outcome is known, at most for as long as a lease lasts. A database that answers something may
+    /// take longer for a statement.
     pub(super) async fn persist<T, F: Future<Output = Result<T, StatementError>>>(
         &self,
         send: impl Fn() -> F,
     ) -> Result<T, StoreError> {
-        persist(self.held.ttl(), send).await
+        let done = self.unless_away(persist(self.held.ttl(), send)).await;
+        if done.is_ok() {
+            self.is_away.store(false, Ordering::SeqCst);
+        }
+        done
+    }
+
+    /// What is waited for; a fault when it takes longer than a lease lasts, and the database answers nothing at all: the time for
+    /// an answer doubles with each that does not come, and statements wait for the connection, one behind the other.
+    pub(super) async fn unless_away<T>(
+        &self,
+        waited: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let ttl = self.held.ttl();
+        let away = async {
+            tokio::time::sleep(ttl).await;
+            while !self.is_away.load(Ordering::SeqCst) {
+                tokio::time::sleep(BEAT_INTERVAL).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = waited => done,
+            () = away => Err(StoreError::Unreachable(format!("no answer in {} ms", ttl.as_millis()))),
+        }
     }
 
     /// Returns with a lease that is fresh; registers this driver if needed.
@@ -304,12 +332,14 @@ impl Database {
                 // A beat without a question has not reached it.
                 Ok(false) => {}
                 Ok(true) => {
+                    self.is_away.store(false, Ordering::SeqCst);
                     if let Some(StoreOutage { since_ms, tries, .. }) = outage.take() {
                         let ms = self.clock.monotonic_ms().saturating_sub(since_ms);
                         tracing::warn!(store = self.target.shown(), tries, ms, "the database can be reached again");
                     }
                 }
                 Err(trouble) => {
+                    self.is_away.store(true, Ordering::SeqCst);
                     let known = outage.get_or_insert(StoreOutage { since_ms: now_ms, tries: 0, said_ms: None });
                     known.tries += 1;
                     if known.said_ms.is_none_or(|said_ms| now_ms.saturating_sub(said_ms) >= OUTAGE_LOG_INTERVAL_MS) {

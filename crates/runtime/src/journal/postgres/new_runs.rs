@@ -202,7 +202,9 @@ impl Database {
         // If the thread is gone, the sender is dropped, and the answer reports that.
         drop(outbox.send(WaitingCreate { run, birth: Uuid::now_v7(), asker }));
         let gone = |_| StoreError::Other("the store's thread is gone".to_owned());
-        Ok(Some(match answer.await.map_err(gone)?? {
+        // A run that is made all the same is free once the database is back: nobody here drives it.
+        let answered = self.unless_away(async { answer.await.map_err(gone)? });
+        Ok(Some(match answered.await? {
             BornRun::New(row) => {
                 self.held.granted(&run_id, row, (1, 1), session);
                 Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 })
