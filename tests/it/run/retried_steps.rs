@@ -127,6 +127,30 @@ fn a_step_that_failed_before_its_call_runs_with_the_corrected_workflow() {
 }
 
 #[test]
+fn a_refused_document_says_what_leaves_a_made_step_out() {
+    let asking = Asking::new("right", json!({}), |_, path| {
+        Answer::json(&json!({})).status(if path.ends_with("bad") { 422 } else { 200 })
+    });
+    steps(&asking.place, json!([plain("a"), plain("bad")]));
+    assert_eq!(asking.run(json!({}), &[]).code, 1);
+    let no = json!({ "condition": { "equal": [1, 2] } });
+    let filtered = crate::common::with(plain("a"), json!({ "filter": no }));
+    for (document, expected) in [
+        (
+            json!([filtered, plain("c")]),
+            "the step `0` (`get`) was made, and by the new document it does not begin: its `filter`",
+        ),
+        (json!([plain("a")]), "the step `1` (`get`) was made, and the new document has no step there"),
+    ] {
+        steps(&asking.place, document);
+        let refused = asking.call(&AGAIN);
+        assert!(refused.code == 2 && refused.stderr.contains(expected), "{expected}: {refused:#?}");
+        assert!(!refused.stderr.contains("inserted, removed or moved"), "{refused:#?}");
+    }
+    assert_eq!(asking.paths().len(), 2);
+}
+
+#[test]
 fn a_step_of_another_type_is_refused_and_writes_nothing() {
     let asking = Asking::new("wrong", json!({}), right_only);
     steps(&asking.place, json!([get("1")]));

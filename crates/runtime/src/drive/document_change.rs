@@ -108,7 +108,8 @@ impl Engine {
                 return Ok(adoption);
             }
             if other.take(event).is_none() {
-                return Err(refused(unfit(event, made, &other.state.phase)));
+                let still_waits = decided.as_ref().is_some_and(DecidedSteps::still_waits);
+                return Err(refused(unfit(event, made, &other.state.phase, still_waits)));
             }
             if let Some(decided) = decided {
                 decided.compared(&one, &other).map_err(refused)?;
@@ -228,13 +229,20 @@ fn compared(one: &FoldedSide<'_>, other: &FoldedSide<'_>, at: &str, kind: &Event
     let Some(before) = one.begun.get(at) else { return Ok(()) };
     let is_numbered = one.is_numbered(at) || other.is_numbered(at);
     let Some(now) = other.begun.get(at) else {
-        return match is_numbered {
-            true => Err(format!(
-                "the step `{at}` (`{}`) was made, and by it does not begin there: {BY_NUMBER}",
-                before.kind
-            )),
-            false => Ok(()),
-        };
+        if !is_numbered {
+            return Ok(());
+        }
+        let kind = &before.kind;
+        return Err(match other.flow.step_at(at) {
+            Some(_) => format!(
+                "the step `{at}` (`{kind}`) was made, and by the new document it does not begin: its `filter`, a `when` or a list \
+                 around it, or the `condition` of the workflow leaves it out. Leave these as they are for what the run has made"
+            ),
+            None => format!(
+                "the step `{at}` (`{kind}`) was made, and the new document has no step there. Leave the steps that the run has made \
+                 where they are: one that failed may be corrected"
+            ),
+        });
     };
     if before.kind != now.kind {
         let why = if is_numbered { format!(": {BY_NUMBER}") } else { String::new() };
@@ -251,7 +259,8 @@ fn compared(one: &FoldedSide<'_>, other: &FoldedSide<'_>, at: &str, kind: &Event
 }
 
 /// Why an event does not fit a document, and what may be changed instead. `made`: the step that it is the outcome of, and its type.
-fn unfit(event: &Event, made: Option<(&str, String)>, phase: &Phase) -> String {
+/// `still_waits`: whether what a human decided about waits by the document, too.
+fn unfit(event: &Event, made: Option<(&str, String)>, phase: &Phase, still_waits: bool) -> String {
     const MAY_CHANGE: &str = "Each step that has an outcome must begin by it too, with the same `id` and type, and after the same steps; \
                               a step that failed may be corrected, and others may follow it";
     let why = match phase {
@@ -260,6 +269,10 @@ fn unfit(event: &Event, made: Option<(&str, String)>, phase: &Phase) -> String {
     };
     match (made, &event.kind) {
         (Some((at, kind)), _) => format!("the step `{at}` (`{kind}`) was made, and {why}. {MAY_CHANGE}"),
+        (None, EventKind::Human(_)) if still_waits => {
+            "a human answered what a step asked, and by it the step does not take that answer: leave what it asks for as it is"
+                .to_owned()
+        }
         (None, EventKind::Human(_)) => format!("a human decided about a step that does not wait by it. {MAY_CHANGE}"),
         (None, _) => format!("by it, the run would not have come to where it is. {MAY_CHANGE}"),
     }
@@ -302,6 +315,12 @@ impl DecidedSteps {
         let EventKind::Human(decided) = &event.kind else { return None };
         let known = one.state.decisions.len();
         Some(Self { decided: decided.clone(), before: one.waiting(), now: other.waiting(), known })
+    }
+
+    /// Whether all steps that waited when it came wait by the other document, too.
+    fn still_waits(&self) -> bool {
+        let is_there = |step: &OpenStep| self.now.iter().any(|other| other.address == step.address);
+        !self.before.is_empty() && self.before.iter().all(is_there)
     }
 
     /// Whether the decision was about the same steps, and is what it was.
