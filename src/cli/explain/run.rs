@@ -20,7 +20,7 @@ use crate::engine::outcome::{Limit, Status, Termination};
 use crate::engine::reply::refusal::RefusalCause;
 use crate::engine::state::State;
 use crate::journal::set_aside::set_aside_by;
-use crate::journal::{LineRule, PlaceInLine};
+use crate::journal::{LineRule, ListedStatus, PlaceInLine, RunSummary};
 use crate::language::react::{OnLimit, ReactProperties, StuckAction};
 use crate::program::Program;
 use crate::replay::paired_fold::replay;
@@ -38,7 +38,7 @@ use crate::trace::{Look, Redaction, RunResult, Shown, Tone, TraceEntry, escape, 
 #[derive(Serialize)]
 struct Explained {
     run_id: String,
-    status: Status,
+    status: ListedStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     termination: Option<Termination>,
     /// Why, in a sentence.
@@ -94,6 +94,7 @@ pub(super) async fn perform(
         Status::Running => engine.line(run).await.map_err(CommandError::from)?,
         _ => PlaceInLine::default(),
     };
+    let is_queued = result.status == Status::Running && summary.as_ref().is_some_and(RunSummary::is_queued);
     let model_wait = summary.and_then(|summary| summary.model_wait).filter(|_| result.status == Status::Running);
     let mut tried = Vec::new();
     if state.header.caller.is_none() && matches!(result.status, Status::Failed | Status::Paused) {
@@ -104,7 +105,7 @@ pub(super) async fn perform(
     }
     let explained = Explained {
         run_id: result.run_id.clone(),
-        status: result.status,
+        status: if is_queued { ListedStatus::Queued } else { result.status.into() },
         termination: result.termination,
         why: model_wait.map_or_else(
             || if line.has_place() { why(&result) } else { waits_in_line(&line) },
@@ -386,7 +387,11 @@ fn try_change(recorded: &Program, edited: &Program, events: &[Event], change: Pr
 fn human(look: &Look, explained: &Explained) -> String {
     let run = escape::line(&explained.run_id);
     let named = explained.termination.map_or_else(String::new, |why| format!("  {}", reason(why)));
-    let mut text = format!("{}  {run}{named}\n", status(look, explained.status, 0));
+    let word = match explained.status {
+        ListedStatus::Queued => look.paint(Tone::Dim, ListedStatus::Queued.word()),
+        other => status(look, other.status(), 0),
+    };
+    let mut text = format!("{word}  {run}{named}\n");
     let block = |lead: &str, line: &str| {
         let block = TextBlock { lead: (lead, 2), tone: None, tail: "", lines: 6 };
         look.block(&escape::terminal(line), &block)

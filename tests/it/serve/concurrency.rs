@@ -98,6 +98,10 @@ fn the_trace_of_a_run_that_waits_says_for_which_one() {
     assert!(shown.code == 0 && format!("{}{}", shown.stdout, shown.stderr).contains(&said), "{shown:#?}");
     assert_eq!(trace(&second, &["--format", "json"]).json()["behind"], json!(first));
     assert_eq!(trace(&first, &["--format", "json"]).json().get("behind"), None);
+    let explained = place.call(&[&["explain", &second], &store[..]].concat());
+    assert!(explained.code == 0 && explained.stdout.starts_with(&format!("queued  {second}\n")), "{explained:#?}");
+    let explained = place.call(&[&["explain", &second, "--output", "json"], &store[..]].concat());
+    assert_eq!(explained.json()["status"], "queued", "{explained:#?}");
 }
 
 #[test]
