@@ -17,7 +17,7 @@ pub struct CallRetry {
     /// The longest wait in milliseconds, also when the server asks for a longer one.
     #[schemars(range(max = 3_600_000))]
     pub max_ms: u64,
-    /// The statuses after which a call is made again. Default: 408, 429, and 500 to 599.
+    /// The statuses after which a call is made again. Default: 408, 425, 429, and 500 to 599.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), inner(range(min = 400, max = 599)))]
     pub on: Option<Vec<u16>>,
@@ -34,7 +34,7 @@ impl CallRetry {
     pub fn is_on(&self, status: u16) -> bool {
         match &self.on {
             Some(statuses) => statuses.contains(&status),
-            None => matches!(status, 408 | 429 | 500..=599),
+            None => matches!(status, 408 | 425 | 429 | 500..=599),
         }
     }
 }

@@ -377,7 +377,9 @@ mod tests {
         let rule = CallRetry { attempts: 3, base_ms: 10, max_ms: 2_000, on: None };
         let status = |status| Transient { status: Some(status), after: None };
         assert!(call_delay(&rule, 1, Transient::default()).is_some_and(|wait| wait <= Duration::from_millis(10)));
-        for (code, again) in [(408, true), (429, true), (500, true), (599, true), (400, false), (404, false)] {
+        for (code, again) in
+            [(408, true), (425, true), (429, true), (500, true), (599, true), (400, false), (404, false)]
+        {
             assert_eq!(call_delay(&rule, 2, status(code)).is_some(), again, "{code}");
         }
         assert_eq!(call_delay(&rule, 3, Transient::default()), None, "the attempts are spent");
