@@ -245,7 +245,8 @@ fn text(surface: &Surface, report: &EstimateReport, word: &str) -> String {
         shown.push_str(&look.paint(Tone::Dim, &(lines.join("\n") + "\n")));
     }
     for why in &estimate.unbounded {
-        shown.push_str(&look.paint(Tone::Warn, &format!("no bound: {}\n", escape::line(why))));
+        let lines = wrap(&format!("no bound: {}", escape::line(why)), surface.out_columns.unwrap_or(usize::MAX));
+        shown.push_str(&look.paint(Tone::Warn, &(lines.join("\n") + "\n")));
     }
     shown
 }

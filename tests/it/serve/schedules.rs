@@ -169,7 +169,12 @@ fn a_time_waits_for_the_run_before_it_and_a_later_one_takes_its_place() {
                 server.look(TEN + hours * HOUR).await;
             }
             assert_eq!(server.runs().await, ["pay@20261122T110000Z paused"]);
-            let leave = server.app.scheduler.cancel("pay@20261122T110000Z", &Default::default(), Default::default()).await.unwrap();
+            let leave = server
+                .app
+                .scheduler
+                .cancel("pay@20261122T110000Z", &Default::default(), Default::default())
+                .await
+                .unwrap();
             assert!(leave.is_some());
             server.look(TEN + 4 * HOUR + 1).await;
             server.look(TEN + 4 * HOUR + 2).await;

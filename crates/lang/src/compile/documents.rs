@@ -93,11 +93,16 @@ fn way_on(why: &str) -> &'static str {
     }
 }
 
+/// Whether a word is written before the names of documents, elsewhere or here.
+pub(super) fn is_word_for(word: &str) -> bool {
+    ["doc", "docs", "document", "documents"].iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
 /// The document, with a path behind it, that a text means which names one otherwise: with an `@`, in braces, without `doc:`.
 pub(crate) fn meant(text: &str, project: &Project) -> Option<String> {
     let is_mark = |letter: char| matches!(letter, '@' | '{' | '}' | '$') || letter.is_whitespace();
     let bare = text.trim_matches(is_mark);
-    let bare = bare.strip_prefix(PREFIX).or_else(|| bare.strip_prefix("doc.")).unwrap_or(bare).trim();
+    let bare = bare.split_once([':', '.']).filter(|(word, _)| is_word_for(word)).map_or(bare, |(_, name)| name).trim();
     let of_file = |file: &str| file == bare || file.rsplit('/').next() == Some(bare);
     if let Some((name, _)) = project.documents.iter().find(|(name, file)| of_file(file.path()) && is_name(name)) {
         return Some(format!("{PREFIX}{name}"));

@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::context::Context;
+use super::documents::is_word_for;
 use super::effort::Effort;
 use super::foreign_path;
 use super::layout::LoopLayout;
@@ -193,6 +194,13 @@ impl KnownNames<'_> {
     }
 }
 
+fn nothing_supplies(written: &str, is_path: bool) -> String {
+    match is_path {
+        true => format!("no step before this one writes `@{written}`"),
+        false => format!("nothing supplies `{written}`"),
+    }
+}
+
 /// The fault of a variable, and its fix.
 pub(super) fn unknown(
     variable: &Variable,
@@ -246,6 +254,10 @@ pub(super) fn unknown(
             (help, Some(meant))
         } else if known.has_document(variable) == Some(true) {
             of_document(&written, is_path)
+        } else if let Some(name) =
+            second.filter(|name| is_word_for(first) && known.written.has(&format!("{PREFIX}{name}")))
+        {
+            of_document(&with(name, 2), is_path)
         } else if let Some(foreign) = foreign_path::of(variable, known, &may_have).filter(|_| !is_slip_of_known()) {
             let shown = foreign.meant.clone().unwrap_or_else(|| foreign.example.clone());
             (format!("{} is written `{}`", foreign.what, form(shown)), foreign.meant)
@@ -267,11 +279,7 @@ pub(super) fn unknown(
         } else {
             (known.listed(&form(format!("input.{written}")), inputs), None)
         };
-        let message = match is_path {
-            true => format!("no step before this one writes `@{written}`"),
-            false => format!("nothing supplies `{written}`"),
-        };
-        return Some(UnknownVariable { message, help, meant });
+        return Some(UnknownVariable { message: nothing_supplies(&written, is_path), help, meant });
     }
     let inputs = inputs.filter(|inputs| first == "input" && inputs.declared)?;
     let second = second?;

@@ -242,6 +242,9 @@ impl<'a> Walker<'a> {
                 Some(format!("a `definition` has no `{name}`, it makes the document a workflow: leave it out"))
             }
             _ if is_step(form) && let Some(help) = setting_of_action(form, name) => Some(help),
+            "input" if is_step(form) => {
+                Some("what a step gives its action, or its workflow, are its `properties`".to_owned())
+            }
             "on_failure" if is_step(form) => foreign_syntax::help_for("catch")
                 .map(|help| help.replace("`catch` is a field of other products; here ", "")),
             _ if form.fields.has("question") && form.fields.has("fields") && form.fields.has("show") => of_form(name),

@@ -71,24 +71,7 @@ impl Walker<'_> {
                 fault.help("put it into quotes").suggest(quoted(raw))
             }
             NodeKind::Null => fault.help("leave the field out, or give it a value"),
-            NodeKind::Object(members) if self.pointer.ends_with("/params") && takes("array") => {
-                let name = members.first().map_or("name", |member| &*member.key);
-                fault.help(format!("leave `params` out: `:{name}` in the query takes the value of `{name}`"))
-            }
-            NodeKind::Object(_) if takes("array") && self.pointer.ends_with("/ask") => {
-                fault.help("name a target of `notify`, or several: [\"ops\"]")
-            }
-            NodeKind::Object(_) if takes("array") && !takes_item => {
-                let help = match self.pointer.ends_with("/expected_keys") {
-                    true => {
-                        "it is a list of texts; what each one is, `fields` says: [{\"name\": \"go\", \"type\": \"yes_no\"}]"
-                    }
-                    false => "it is a list of texts, like [\"name\"], and what each one means is not said here",
-                };
-                fault.help(help)
-            }
-            NodeKind::Array(_) if self.pointer == "/models" => fault
-                .help("each model has its name: {\"main\": {\"provider\": \"openai\", \"model\": \"gpt-4o-mini\"}}"),
+            kind if let Some(help) = self.help_of_place(kind, takes("array"), takes_item) => fault.help(help),
             // As an entry it would be a text like any other.
             NodeKind::String(text)
                 if takes("array") && takes_item && (text.starts_with('@') || text.contains("{{")) =>
@@ -114,6 +97,34 @@ impl Walker<'_> {
             },
         };
         self.report(fault);
+    }
+
+    /// What helps where an object or a list is given in the place of another one that this place has.
+    fn help_of_place(&self, kind: &NodeKind, takes_list: bool, takes_item: bool) -> Option<String> {
+        let is_at = |end: &str| takes_list && self.pointer.ends_with(end);
+        Some(match kind {
+            NodeKind::Object(members) if is_at("/params") => {
+                let name = members.first().map_or("name", |member| &*member.key);
+                format!("leave `params` out: `:{name}` in the query takes the value of `{name}`")
+            }
+            NodeKind::Object(_) if is_at("/ask") => "name a target of `notify`, or several: [\"ops\"]".to_owned(),
+            NodeKind::Object(fields) if is_at("/properties/fields") => {
+                let (name, of) = fields.first().map_or(("name", None), |field| (&*field.key, field.value.as_str()));
+                let of = of.filter(|of| ["text", "number", "integer", "date", "yes_no"].contains(of)).unwrap_or("text");
+                format!("it is a list with an entry for each field: [{{\"name\": {name:?}, \"type\": \"{of}\"}}]")
+            }
+            NodeKind::Object(_) if is_at("/expected_keys") && !takes_item => {
+                "it is a list of texts; what each one is, `fields` says: [{\"name\": \"go\", \"type\": \"yes_no\"}]"
+                    .to_owned()
+            }
+            NodeKind::Object(_) if takes_list && !takes_item => {
+                "it is a list of texts, like [\"name\"], and what each one means is not said here".to_owned()
+            }
+            NodeKind::Array(_) if self.pointer == "/models" => {
+                "each model has its name: {\"main\": {\"provider\": \"openai\", \"model\": \"gpt-4o-mini\"}}".to_owned()
+            }
+            _ => return None,
+        })
     }
 
     /// The number that is meant by a text with a unit, where the name of the field says the unit.
