@@ -95,6 +95,19 @@ impl ApprovalWords {
     const PAYLOAD: Self = Self { edited: "payload", reason: "it is recorded, and later steps can read it" };
 }
 
+/// What is asked for where an answer is free, or an object of these keys.
+fn answer_words(options: usize, keys: &[String]) -> String {
+    match (options, keys) {
+        (0, []) => "answer (empty: leave it paused)".to_owned(),
+        (0, keys) => {
+            let members: Vec<String> = keys.iter().map(|key| format!("{}: ...", Value::from(key.as_str()))).collect();
+            let object = format!("{{{}}}", members.join(", "));
+            format!("answer, a JSON object: {} (empty: leave it paused)", escape::line(&object))
+        }
+        _ => "answer, or the number of an option (empty: leave it paused)".to_owned(),
+    }
+}
+
 /// Asks one human.
 struct Asker<'a> {
     surface: &'a Surface,
@@ -162,11 +175,9 @@ impl Asker<'_> {
             _ => {
                 let pieces = Pieces { look: self.surface.err, shorten: false };
                 self.surface.say(&pieces.pause(waiting));
-                let words = match pause.question.options.len() {
-                    0 => "answer (empty: leave it paused)",
-                    _ => "answer, or the number of an option (empty: leave it paused)",
-                };
-                let text = self.line(words).await.filter(|text| !text.is_empty())?;
+                let keys = step.map(|step| step.expected_keys.as_slice()).unwrap_or_default();
+                let words = answer_words(pause.question.options.len(), keys);
+                let text = self.line(&words).await.filter(|text| !text.is_empty())?;
                 Some(decided(None, Decision::Answer(chosen(&text, &pause.question.options))))
             }
         }

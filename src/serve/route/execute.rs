@@ -55,6 +55,9 @@ pub struct LoopRequest {
     pub previous_run_id: Option<String>,
 }
 
+/// What says how something is started, and not what.
+const OF_START: [&str; 5] = ["input", "session", "timeout_ms", "callback_url", "previous_run_id"];
+
 /// What to run, and the folder of its project.
 pub(in crate::serve) struct StartOrder {
     pub program: Arc<Program>,
@@ -87,6 +90,10 @@ pub async fn execute(
         order
     } else {
         may_compose(&app, &caller)?;
+        if keys.keys().all(|key| OF_START.contains(&key.as_str())) {
+            let detail = "the body names no `loop`, and has no `objective` of an agent request: {\"loop\": NAME, \"input\": {...}}";
+            return Err(ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, "no_loop", detail));
+        }
         let (document, mut start) = of_request(text)?;
         let request = StartRequest::Composed(document.clone());
         if let Some(run_id) = StartKey::applied(key, &app, &caller, &request, &mut start).await? {

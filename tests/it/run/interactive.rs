@@ -201,3 +201,18 @@ fn the_question_of_an_approval_that_is_a_step_stands_above_the_keys() {
     let (code, result) = ends(terminal, &place);
     assert_eq!((code, &result["termination"]), (1, &json!("rejected")), "{result:#}");
 }
+
+#[test]
+fn a_form_of_keys_says_which_object_it_wants() {
+    let place = Place::new();
+    let form = json!({ "id": "form", "type": "PbotForm", "outputKey": "said",
+        "properties": { "expected_keys": ["go", "note"] } });
+    place.json("loopctl.json", &json!({}));
+    place.json("loop.json", &json!({ "name": "w", "definition": { "actions": [form], "output": "@said.go" } }));
+    let mut terminal =
+        Terminal::start(&place, &["run", "loop.json", "--interactive", "--run-id", "r", "--output", "json"]);
+    terminal.sees("answer, a JSON object: {\"go\": ..., \"note\": ...} (empty: leave it paused) >");
+    terminal.types("{\"go\": \"yes\", \"note\": \"\"}");
+    let (code, result) = ends(terminal, &place);
+    assert_eq!((code, &result["status"]), (0, &json!("completed")), "{result:#}");
+}

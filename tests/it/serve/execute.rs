@@ -118,6 +118,8 @@ fn what_can_t_be_started_is_refused_with_its_code() {
         ("", b"[]".to_vec(), 400, "bad_request"),
         ("", b"\xff".to_vec(), 400, "bad_request"),
         ("", b"{\"loop\":\"tset\"}".to_vec(), 422, "no_such_loop"),
+        ("", b"{}".to_vec(), 422, "no_loop"),
+        ("", b"{\"input\":{\"a\":1}}".to_vec(), 422, "no_loop"),
         ("", b"{\"loop\":\"test\",\"inptu\":{}}".to_vec(), 400, "bad_request"),
         ("", b"{\"loop\":\"test\",\"session\":\"a:b\"}".to_vec(), 400, "bad_request"),
         ("", b"{\"loop\":\"test\",\"timeout_ms\":0}".to_vec(), 400, "bad_request"),
