@@ -39,7 +39,7 @@ pub async fn cancel(
     caller.may_cancel(&run.loop_name)?;
     let request = CancelRequest { reason, by: caller.name.clone() };
     let (by, reason) = (request.by.clone(), request.reason.clone());
-    let owner = Owner { org: run.org, token: run.token };
+    let owner = Owner { org: run.org, token: run.token.map(String::from) };
     match app.scheduler.cancel(&run_id, &owner, request).await? {
         Some(run) => {
             let row = app.runs.journal.find(&run_id).await?.as_ref().map(RunRow::from).unwrap_or_default();

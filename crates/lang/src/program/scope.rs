@@ -8,7 +8,7 @@ use crate::diagnostic::nearest;
 use crate::policy::json_text;
 use crate::program::bind::run_input::{LongList, LongLists, RunInput};
 use crate::program::file_value::{FileValues, ListOnPath};
-use crate::program::json_texts::{JsonRule, JsonTexts, TextJson, twice_in};
+use crate::program::json_texts::{JsonTexts, TextJson, twice_in};
 use crate::program::template_work::value_bytes;
 
 /// The names that the engine defines; an argument with such a name is hidden.

@@ -116,10 +116,10 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
             let error = event.error.map_or(data, |error| error.get().as_bytes());
             return Err(UnreadableReply::Failed(peer.error_object(error)));
         }
-        ("response.output_text.delta", ..) => add_text(pieces, place, part(false), delta),
-        ("response.refusal.delta", ..) => add_text(pieces, place, part(true), delta),
-        ("response.output_text.done", ..) => end_text(pieces, place, part(false), event.text.as_deref()),
-        ("response.refusal.done", ..) => end_text(pieces, place, part(true), event.refusal.as_deref()),
+        ("response.output_text.delta", ..) => add_text(pieces, &place, part(false), delta),
+        ("response.refusal.delta", ..) => add_text(pieces, &place, part(true), delta),
+        ("response.output_text.done", ..) => end_text(pieces, &place, part(false), event.text.as_deref()),
+        ("response.refusal.done", ..) => end_text(pieces, &place, part(true), event.refusal.as_deref()),
         ("response.function_call_arguments.delta", ..) => {
             pieces.announce(delta);
             pieces.output_items.add_arguments(place, delta);
@@ -156,8 +156,8 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
 }
 
 /// Adds a piece of a message. Nobody is shown commentary as a part of the answer.
-fn add_text(pieces: &mut StreamedReply, place: ItemPlace, part: TextPlace, delta: &str) {
-    if pieces.output_items.is_commentary(&place) {
+fn add_text(pieces: &mut StreamedReply, place: &ItemPlace, part: TextPlace, delta: &str) {
+    if pieces.output_items.is_commentary(place) {
         pieces.announce(delta);
     } else {
         pieces.add(delta);
@@ -166,9 +166,9 @@ fn add_text(pieces: &mut StreamedReply, place: ItemPlace, part: TextPlace, delta
 }
 
 /// Takes in a text that is whole, as some servers send it without its pieces.
-fn end_text(pieces: &mut StreamedReply, place: ItemPlace, part: TextPlace, text: Option<&str>) {
+fn end_text(pieces: &mut StreamedReply, place: &ItemPlace, part: TextPlace, text: Option<&str>) {
     let text = text.unwrap_or_default();
-    let is_commentary = pieces.output_items.is_commentary(&place);
+    let is_commentary = pieces.output_items.is_commentary(place);
     if pieces.output_items.end_text(place, part, text) && !is_commentary {
         pieces.add(text);
     }

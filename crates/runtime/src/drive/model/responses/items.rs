@@ -127,8 +127,8 @@ impl OutputItems {
     }
 
     /// Adds a piece of a message.
-    pub(super) fn add_text(&mut self, place: ItemPlace, part: TextPlace, piece: &str) {
-        self.texts.part(&place, part).pieces.push_str(piece);
+    pub(super) fn add_text(&mut self, place: &ItemPlace, part: TextPlace, piece: &str) {
+        self.texts.part(place, part).pieces.push_str(piece);
     }
 
     /// Adds a piece of the arguments of a call.
@@ -140,8 +140,8 @@ impl OutputItems {
     }
 
     /// Takes in a text that is whole. Returns whether nothing of it came before.
-    pub(super) fn end_text(&mut self, place: ItemPlace, part: TextPlace, text: &str) -> bool {
-        let part = self.texts.part(&place, part);
+    pub(super) fn end_text(&mut self, place: &ItemPlace, part: TextPlace, text: &str) -> bool {
+        let part = self.texts.part(place, part);
         if part.whole.ends_with(text) {
             return false;
         }
