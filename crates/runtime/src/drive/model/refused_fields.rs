@@ -335,6 +335,7 @@ impl RefusedFields {
 
     /// The same, and those that the servers of Mistral's models refuse.
     pub(super) fn with_those_of(self, id: &str) -> Self {
+        let id = id.to_lowercase();
         if NINE_SIGNS.iter().any(|family| id.contains(family)) {
             self.set(RequestField::CallIds, true);
         }
