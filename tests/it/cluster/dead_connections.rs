@@ -31,6 +31,7 @@ fn a_connection_on_which_no_answer_comes_is_replaced_and_what_was_committed_is_f
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long a statement waits is what is held")]
 fn what_is_asked_of_a_database_that_answers_nothing_ends_in_a_bounded_time() {
     let test = "what_is_asked_of_a_database_that_answers_nothing";
     let Some(store) = Store::shared(test) else { return };

@@ -376,7 +376,7 @@ fn each_text_of_a_stream_counts_once_wherever_the_last_event_has_it() {
                 delta(json!({ "output_index": 0 }), "hello you"),
                 whole(json!({ "output_index": 0, "content_index": 0 }), "hello "),
                 whole(json!({ "output_index": 0, "content_index": 1 }), "you"),
-                none.clone(),
+                none,
             ],
             "hello you",
         ),
@@ -405,7 +405,7 @@ fn a_call_is_made_once_although_its_place_and_its_ids_change() {
     let begun = |index: u32, item: Value| json!({ "type": "output_item.added", "output_index": index, "item": item });
     let piece = |index: u32, text: &str| json!({ "type": "function_call_arguments.delta", "output_index": index, "delta": text });
     for (events, looked) in [
-        (vec![done(0, reasoning.clone()), done(1, call("a", 1)), last_event(&json!([call("b", 1)]))], vec![1]),
+        (vec![done(0, reasoning), done(1, call("a", 1)), last_event(&json!([call("b", 1)]))], vec![1]),
         (vec![begun(1, bare("a")), piece(1, "{\"x\": 1}"), last_event(&json!([call("b", 1)]))], vec![1]),
         (vec![begun(1, bare("a")), last_event(&json!([call("b", 1)]))], vec![1]),
         (vec![done(1, call("a", 1)), last_event(&json!([bare("b")]))], vec![1]),

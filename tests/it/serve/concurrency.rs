@@ -149,6 +149,10 @@ fn a_run_that_replaces_ends_those_ahead_and_begins_after_them() {
 }
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a post that is made at once and one that is found later differ by their time alone"
+)]
 fn the_end_of_a_run_that_is_replaced_while_it_waits_for_a_human_is_posted_at_once() {
     let (hook, tools) = (Server::with(|_, _| Answer::json("{}")), tools());
     let place = limited(&tools, json!({ "when_full": "replace" }));

@@ -140,7 +140,7 @@ fn reaches_all(seen: &BTreeMap<String, u64>, worlds: u64) {
         ("steps left", 40),
         ("limits raised", 20),
         ("questions of runs", 5),
-        ("calls of unknown outcome", 5),
+        ("calls of unknown outcome", 6),
         ("forms expired", 60),
         ("approvals expired", 30),
         ("waits that are over", 30),

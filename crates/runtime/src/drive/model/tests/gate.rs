@@ -143,8 +143,7 @@ fn no_minute_has_more_than_the_rate_where_requests_are_sent_late_or_wait_for_mor
             for run in runs {
                 run.await.unwrap();
             }
-            let sent = sent.lock().unwrap().clone();
-            sent
+            sent.lock().unwrap().clone()
         });
         let in_a_minute = |begin: &i64| sent.iter().filter(|at| (*begin..=begin + 60_000).contains(at)).count();
         let most = sent.iter().map(in_a_minute).max();
