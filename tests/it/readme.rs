@@ -310,6 +310,7 @@ fn the_scenarios_of_the_language_page_hold_for_its_workflow() {
         "action_name": "lookup_claim",
         "kind": "http",
         "description": "Reads a claim.",
+        "http_method": "GET",
         "url": "https://claims.example/{{id}}",
     });
     place.file("actions/lookup_claim.json", action.to_string());

@@ -281,6 +281,6 @@ fn a_script_of_many_statements_takes_a_time_that_grows_with_their_number() {
     place.file("many.sql", "CREATE TABLE t (a INTEGER);\nINSERT INTO none VALUES (1);\n");
     std::fs::remove_file(place.path().join("d.db")).expect("it is there");
     let ran = place.call(&["run", "w.json", "--store", "memory"]);
-    assert!(ran.code == 1 && ran.stderr.contains("no such table: none"), "{ran:#?}");
+    assert!(ran.code == 2 && ran.stderr.contains("no such table: none"), "{ran:#?}");
     assert!(!ran.stderr.contains('\0') && !ran.stderr.contains("\\0"), "{ran:#?}");
 }
