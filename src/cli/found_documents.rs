@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
 use crate::language::mcp::McpLock;
 use crate::language::openapi::OpenApiLock;
-use crate::project::{self, ProjectFile, Target};
+use crate::project::{self, Target};
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::trace::units::plural;
@@ -114,7 +114,8 @@ impl OwnPlaces {
         if is_lock(&target.path) || self.data.contains(real) {
             return false;
         }
-        let is_of_project = |above: &Path| self.folders.contains(above) || ProjectFile::find(above).is_some();
+        // Deeper in a project, folders of these names are often those of other tools.
+        let is_of_project = |above: &Path| self.folders.contains(above) || above.join(Project::FILE).exists();
         above_own(folder).is_some_and(is_of_project) || self.folders.contains(folder) && is_blank(real)
     }
 }

@@ -594,6 +594,11 @@ fn a_file_that_is_ours_by_its_place_or_name_is_checked_whatever_is_in_it() {
     place.file("loops/actions/look.json", ACTION);
     place.file("loops/other.json", "{\"x\": 1}");
     check(&place, &[], 0);
+    // Deeper in a project, such a folder may be another tool's.
+    let place = sound();
+    place.file("packages/actions/package.json", r#"{"name": "x"}"#);
+    place.file("n8n/workflows/flow.json", r#"{"nodes": [], "connections": {}}"#);
+    check(&place, &[], 0);
     // Without a project or a document beside it, such a folder is another tool's.
     let place = Place::new();
     place.file("a/loop.json", SOUND);

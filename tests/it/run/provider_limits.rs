@@ -59,12 +59,9 @@ fn broken(provider: &str, error: &Value) -> Answer {
 /// Refusals of a request that is too long: of this protocol, with this status, in the words of one provider.
 fn too_long() -> Vec<(&'static str, u16, Value)> {
     let message = |words: &str| json!({ "error": { "message": words, "type": "invalid_request_error" } });
+    let bad = |words: &str| ("openai", 400, message(words));
     vec![
-        (
-            "openai",
-            400,
-            message("Invalid request: Your request exceeded model token limit: 131072 (requested: 150000)"),
-        ),
+        bad("Invalid request: Your request exceeded model token limit: 131072 (requested: 150000)"),
         (
             "openai",
             400,

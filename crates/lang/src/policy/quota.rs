@@ -127,7 +127,10 @@ const NOTHING_LEFT: [&str; 6] = ["exceed", "used up", "reached", "exhaust", "run
 const METRICS: [&str; 4] = ["per day", "per week", "per month", "perday"];
 
 /// Words of a limit of requests or tokens in some time, which is over soon.
-const SOON: [&str; 5] = ["per minute", "per second", "per-min", "#token-limit", "#rate-limit"];
+const SOON: [&str; 8] =
+    ["per minute", "per second", "/minute", "/second", "per-min", "concurren", "#token-limit", "#rate-limit"];
+/// Words of a fault of the server, or of a wait that it names: the quota beside them is not what is used up.
+const NOT_OF_QUOTA: [&str; 5] = ["connection", "timeout", "retry in", "retry after", "retry shortly"];
 
 /// Whether an error says that the account has nothing left. `codes`: the codes of the error, with blanks between.
 pub fn is_spent(codes: &str, message: &str) -> bool {
@@ -146,7 +149,9 @@ pub fn is_spent(codes: &str, message: &str) -> bool {
 fn is_long_quota(message: &str) -> bool {
     let is_share = |behind: &str| SHARES.iter().any(|share| behind.starts_with(share));
     let has_share = PERIODS.iter().any(|period| message.split(period).skip(1).any(is_share));
-    has_share && NOTHING_LEFT.iter().any(|words| message.contains(words))
+    has_share
+        && NOTHING_LEFT.iter().any(|words| message.contains(words))
+        && !NOT_OF_QUOTA.iter().any(|words| message.contains(words))
         || message.contains("quota exceeded") && METRICS.iter().any(|metric| message.contains(metric))
 }
 

@@ -193,7 +193,12 @@ const WITHOUT_REPLY: [&str; 7] = [
 ];
 
 /// What else is too long, or too much: a limit of requests in some time, or a text in a request that is not the conversation.
-const OTHER_MATTERS: [&str; 16] = [
+const OTHER_MATTERS: [&str; 21] = [
+    "session not found",
+    "session expired",
+    "vector store",
+    "identifier",
+    "by admin",
     "per minute",
     "per min ",
     "per second",

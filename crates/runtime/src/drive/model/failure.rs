@@ -507,7 +507,13 @@ impl ServerError {
 
     /// Whether the server says that the request is not as it takes it: the same one would be refused again.
     fn refuses_request(&self) -> bool {
-        self.codes.split_whitespace().any(|code| code == "invalid_request_error") && !self.is_busy()
+        // A reply that the server could not use is another one at the next attempt.
+        const OF_REPLY: [&str; 2] = ["tool_use_failed", "json_validate_failed"];
+        let mut codes = self.codes.split_whitespace();
+        let is_of_server = self.number.is_some_and(|number| (500..600).contains(&number)) || self.is_busy();
+        codes.clone().any(|code| code == "invalid_request_error")
+            && !is_of_server
+            && !codes.any(|code| OF_REPLY.contains(&code))
     }
 
     /// Whether the reason is the key.

@@ -7,7 +7,7 @@ pub(super) enum StreamState {
     Open,
     /// It grew behind a reason to stop, which its server writes before the end: more must follow, as without a reason.
     Grown,
-    /// A reason to stop came with a piece, or before any: it may have ended, if nothing follows for some time.
+    /// A reason to stop came with a piece, or before any: it may have ended, if nothing follows.
     MayHaveEnded,
     /// The reply has ended: what may follow is not needed.
     Ended,
@@ -32,8 +32,9 @@ impl ReplyProgress {
         let has_grown = self.written != before.written;
         match (before.has_stopped, self.has_stopped) {
             (true, _) if has_grown => StreamState::Grown,
-            // What is written, why it stopped, and how much it is: that is all of a reply.
-            (_, true) if self.written > 0 && self.counted != before.counted => StreamState::Ended,
+            // What is written, why it stopped, and, in a piece of its own, how much it is: that is all of a reply. Some servers
+            // write the last two with each piece.
+            (_, true) if !has_grown && self.written > 0 && self.counted != before.counted => StreamState::Ended,
             (false, true) if has_grown || self.written == 0 => StreamState::MayHaveEnded,
             (false, true) => StreamState::Ended,
             _ => StreamState::Open,

@@ -10,9 +10,6 @@ use loopctl_lang::policy::json_text;
 
 /// How long more is waited for once the reply has ended: the usage may follow, and the end of the stream.
 const AFTER_END: Duration = Duration::from_secs(2);
-/// How long more is waited for where the reply may have ended: a server that writes a reason to stop with each piece makes
-/// the next one in this time.
-const AFTER_MAYBE: Duration = Duration::from_secs(10);
 /// The blank bytes that a stream may begin with.
 const MAX_BLANK: usize = 1024;
 /// The fields of events.
@@ -45,8 +42,8 @@ pub(super) trait PieceSource {
 }
 
 /// Reads a stream until `event` says that it is over, or it ends; once the reply has ended, for [`AFTER_END`] at most, and
-/// without caring how. One that may have ended is waited for [`AFTER_MAYBE`] at most. Returns whether the stream is over, so
-/// that its connection can be used again.
+/// without caring how. One that may have ended is waited for as long as the source waits. Returns whether the stream is
+/// over, so that its connection can be used again.
 ///
 /// # Errors
 /// Those of the source, unless the reply has ended or may have, and those of `event`, unless it has ended.
@@ -56,16 +53,9 @@ pub(super) async fn read_events(
 ) -> Result<bool, AttemptFailure> {
     let mut reader = EventReader { decoder: SseDecoder::default(), event, reached: StreamState::Open };
     loop {
-        let most = match reader.reached {
-            StreamState::Ended => Some(AFTER_END),
-            StreamState::MayHaveEnded => Some(AFTER_MAYBE),
-            StreamState::Open | StreamState::Grown | StreamState::Over => None,
-        };
+        let is_sure = reader.reached == StreamState::Ended;
         let next = reader.until_news(source);
-        let next = match most {
-            Some(most) => tokio::time::timeout(most, next).await,
-            None => Ok(next.await),
-        };
+        let next = if is_sure { tokio::time::timeout(AFTER_END, next).await } else { Ok(next.await) };
         match next {
             Ok(Ok(StreamState::Over)) => return Ok(true),
             Ok(Ok(_)) => {}
