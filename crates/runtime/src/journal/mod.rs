@@ -202,7 +202,7 @@ pub trait Journal: Send + Sync {
 
     /// Notes that a run took an event of its organisation, or is about to: it is kept for its id alone from now on. Or that none did
     /// after all. Returns whether the note is new: of many runs that note it at once, one does. What is queued for that run of the event
-    /// has the note too ([`outside_event::MARKED`]): it outlives the driver.
+    /// has the note too (`outside_event::MARKED`): it outlives the driver.
     fn mark_event(&self, run_id: &str, id: &str, is_taken: bool) -> Ticket<bool>;
 
     /// The runs of an organisation that wait for an event of this name, without those that other runs called.
