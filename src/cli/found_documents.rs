@@ -23,7 +23,7 @@ const MAX_SCRIPTS: usize = 1_000;
 const OWN_FOLDERS: [&str; 3] = ["actions", "loops", "workflows"];
 /// A longer file is not blank.
 const MAX_BLANK_BYTES: u64 = 64;
-/// Up to so many skipped files are named.
+/// The most skipped files that are named.
 const MAX_NAMED: usize = 3;
 
 /// The outcome of reading a file.

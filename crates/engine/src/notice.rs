@@ -315,7 +315,7 @@ pub trait Listener: Send + Sync {
     fn on_accepted(&self) {}
 
     /// Hears for which run this one waits, in their line: it begins when enough of those ahead have ended. `keeps_turn`: whether it stays
-    /// in the line when it is stopped, because it had begun before.
+    /// in the line when it is stopped, because it had started before.
     fn on_line(&self, _first: &str, _keeps_turn: bool) {}
 
     /// Whether it wants the state of a workflow as long as steps of it are under way.

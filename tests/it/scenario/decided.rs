@@ -1,4 +1,4 @@
-//! Decisions about calls of unknown outcome and about events, and what a scenario is told that can't use one.
+//! Decisions about calls of unknown outcome and about events, and what is reported of a scenario that can't use one.
 
 use serde_json::{Value, json};
 

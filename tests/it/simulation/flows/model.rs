@@ -52,7 +52,7 @@ impl<'m> Model<'m> {
         }
     }
 
-    /// `most`: once so many tokens are spent in all, no further step begins.
+    /// `most`: the tokens in all after which no further step begins.
     pub fn list(&mut self, steps: &[Value], prefix: &str, around: &Names<'_>, most: u64) -> Listed {
         let mut listed = Listed::default();
         for (number, first) in steps.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The calls that a driver had begun and of which it sent nothing before it died: its requests waited for their turns, for room in a
+//! The calls of which a driver sent nothing before it died, although it had started them: its requests waited for their turns, for room in a
 //! spending limit or for the next attempt. Nobody needs to be asked whether they happened: they are made.
 
 use super::Driver;
