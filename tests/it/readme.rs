@@ -316,7 +316,7 @@ fn the_scenarios_of_the_language_page_hold_for_its_workflow() {
     place.file("actions/lookup_claim.json", action.to_string());
     let test = place.call(&["test"]);
     assert_eq!(test.code, 0, "{test:#?}");
-    assert!(test.stdout.contains("3 scenarios in 1 file: all hold"), "{test:#?}");
+    assert!(test.stderr.contains("3 scenarios in 1 file: all hold"), "{test:#?}");
 }
 
 /// The table of contents has each chapter and its parts, in their order.
