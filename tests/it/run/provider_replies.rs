@@ -402,12 +402,12 @@ fn a_call_is_made_once_although_its_place_and_its_ids_change() {
     let bare = |id: &str| with(call(id, 1), json!({ "arguments": "" }));
     let reasoning = json!({ "type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "E" });
     let done = |index: u32, item: Value| json!({ "type": "output_item.done", "output_index": index, "item": item });
-    let begun = |index: u32, item: Value| json!({ "type": "output_item.added", "output_index": index, "item": item });
+    let added = |index: u32, item: Value| json!({ "type": "output_item.added", "output_index": index, "item": item });
     let piece = |index: u32, text: &str| json!({ "type": "function_call_arguments.delta", "output_index": index, "delta": text });
     for (events, looked) in [
         (vec![done(0, reasoning), done(1, call("a", 1)), last_event(&json!([call("b", 1)]))], vec![1]),
-        (vec![begun(1, bare("a")), piece(1, "{\"x\": 1}"), last_event(&json!([call("b", 1)]))], vec![1]),
-        (vec![begun(1, bare("a")), last_event(&json!([call("b", 1)]))], vec![1]),
+        (vec![added(1, bare("a")), piece(1, "{\"x\": 1}"), last_event(&json!([call("b", 1)]))], vec![1]),
+        (vec![added(1, bare("a")), last_event(&json!([call("b", 1)]))], vec![1]),
         (vec![done(1, call("a", 1)), last_event(&json!([bare("b")]))], vec![1]),
         // Two calls are two, and so are calls with the same input that one source has twice.
         (vec![done(1, call("a", 1)), last_event(&json!([call("b", 2)]))], vec![2, 1]),

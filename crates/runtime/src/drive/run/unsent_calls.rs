@@ -1,5 +1,5 @@
-//! The calls of which a driver sent nothing before it died, although it had started them: its requests waited for their turns, for room in a
-//! spending limit or for the next attempt. Nobody needs to be asked whether they happened: they are made.
+//! The calls of which a driver sent nothing before it died, although it had started them: its requests waited for their turns, for
+//! room in a spending limit or for the next attempt. Nobody needs to be asked whether they happened: they are made.
 
 use super::Driver;
 use crate::drive::fault::Fault;
