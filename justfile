@@ -74,7 +74,7 @@ systems:
 # Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds of loops and of workflows, tests/it/run in pieces, 1,000 scenarios, all pairs of faults of tests/it/check, ten times the cases of tests/it/agreement and the size of tests/it/wide, mutations of the examples, new cases of the property tests, the services of packaging/compose, and faults of clusters up to their floors
 nightly: features systems host neighbours
     cargo test --locked --test it -- --ignored --nocapture --test-threads 1
-    LOOPCTL_NIGHTLY=1 cargo test --locked --test it -- agreement:: cluster::migrations crash simulation::flows:: wide:: replay::forked heavy_schemas
+    LOOPCTL_NIGHTLY=1 cargo test --locked --test it -- agreement:: cluster::migrations crash simulation::flows:: wide:: replay::forked heavy_schemas sarif provider_limits serve::outages _fold simulation::parallel serve::machines
     PROPTEST_CASES=4000 cargo test --locked --lib
     just mysql
     just email

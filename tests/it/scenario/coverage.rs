@@ -100,8 +100,9 @@ fn reports_for_programs_have_the_coverage() {
 }
 
 #[test]
-fn the_scenarios_of_the_examples_come_to_all_tools_and_endings() {
+fn the_scenarios_of_the_examples_hold_and_come_to_all_tools_and_endings() {
     let tested = loopctl(&["test", "examples", "--coverage", "--report", "json=-"]);
+    assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
     let report: Value = serde_json::from_str(&stdout(&tested)).unwrap();
     let left: Vec<String> = missing(&report["coverage"]);
     assert!(left.iter().all(|message| message.starts_with("no scenario is stuck by ")), "{left:#?}");

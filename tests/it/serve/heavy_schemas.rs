@@ -30,7 +30,7 @@ fn documents_of_heavy_patterns_leave_the_server_as_small_as_it_was() {
     let check = |count: usize, kind: usize| server.post("/check", &taking(&patterns(kind, count)));
     assert_eq!(check(1, 0).status, 200);
     let before = server.memory();
-    let documents = if crate::common::is_nightly() { 12 } else { 4 };
+    let documents = if crate::common::is_nightly() { 12 } else { 2 };
     for kind in 0..documents {
         let (heavy, light) = (check(1_000, kind), check(8, kind));
         let said = heavy.json().to_string();

@@ -55,6 +55,7 @@ fn a_run_that_repeats_itself_can_be_given_a_hint() {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn of_several_calls_that_wait_each_is_decided_alone_and_what_is_written_at_the_others_stays() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let tools = Server::with(|_, _| Answer::json(&json!({ "did": true })));

@@ -83,6 +83,7 @@ fn numbers_of_a_schema_are_shown_and_sent_as_they_are_written() {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn a_start_whose_answer_is_lost_starts_one_run() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let place = taking(json!({ "type": "object" }));

@@ -10,6 +10,7 @@ use crate::serve::client::Serving;
 use crate::serve::page::{DESKTOP, id};
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn a_reply_grows_in_the_page_and_the_recorded_one_takes_its_place() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let whole = json!({ "thought": "Look <b>first</b> at the cable \u{202e}and then on", "action": "__log_progress__",

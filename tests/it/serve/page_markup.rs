@@ -98,6 +98,7 @@ fn counted(browser: &Browser, texts: &[&str]) -> Vec<BTreeMap<String, Value>> {
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn the_page_holds_no_element_that_comes_of_a_text() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let hostile: Vec<&str> = MARKUP.into_iter().chain(TEXTS).collect();

@@ -159,6 +159,7 @@ fn a_run_whose_document_has_changed_is_started_again_with_the_present_one_if_one
 }
 
 #[test]
+#[ignore = "for the nightly run: a browser of its own"]
 fn a_run_that_failed_is_retried_from_its_head() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));

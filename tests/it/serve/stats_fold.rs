@@ -216,7 +216,7 @@ fn is_same(reported: &Value, expected: &BTreeMap<&'static str, Value>, what: &st
 
 #[test]
 fn each_number_of_a_report_is_the_fold_of_the_journals() {
-    for seed in 0..crate::common::cases(2) {
+    for seed in 0..crate::common::cases(1) {
         let model = model();
         let place = place(&model);
         let server = Serving::start(&place, &["--store", STORE]);

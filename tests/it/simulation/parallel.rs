@@ -37,7 +37,7 @@ fn in_a_turn(program: &Program, chance: &mut Chance) -> State {
 
 #[test]
 fn several_calls_a_turn_come_back_in_any_order_twice_late_or_not_at_all() {
-    for seed in 0..200 {
+    for seed in 0..u64::from(crate::common::cases(50)) {
         let mut chance = Chance::new(seed);
         let program = documents::program(seed % 16);
         let state = in_a_turn(&program, &mut chance);
