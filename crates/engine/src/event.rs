@@ -227,8 +227,9 @@ pub struct Started {
 /// new pause; JSON is read out of fences of all forms, half of a surrogate pair in the JSON of a text is U+FFFD, and a condition that
 /// needs a part of a text which is no JSON fails. 9: with a spent budget, a workflow or an item begins no further step, also none that
 /// asks no model; a step whose input was edited, and that more people must approve, asks in a new pause; JSON is read behind a byte
-/// order mark, and behind the block in which a model thinks; and a workflow has no `max_iterations` to raise.
-pub const EDITION: u32 = 9;
+/// order mark, and behind the block in which a model thinks; and a workflow has no `max_iterations` to raise. 10: steps that
+/// run again after those for their failure read the keys as they were before these.
+pub const EDITION: u32 = 10;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_first(edition: &u32) -> bool {

@@ -140,6 +140,11 @@ impl RunHeader {
         self.edition >= 9
     }
 
+    /// Whether what the steps for a failure wrote is out of reach of the steps that failed, when those run again.
+    pub(super) fn keeps_keys_of_a_failure_apart(&self) -> bool {
+        self.edition >= 10
+    }
+
     /// Whether a workflow asks in a new pause what an edit has changed that more people must approve, as a loop does.
     pub(super) fn asks_an_edit_in_a_new_pause(&self) -> bool {
         self.edition >= 9

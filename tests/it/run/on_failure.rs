@@ -131,6 +131,50 @@ fn a_run_whose_failure_was_handled_is_retried_when_that_is_said_and_each_failure
 }
 
 #[test]
+fn a_step_that_runs_again_reads_what_it_read_before_and_nothing_that_handled_its_failure() {
+    // `undo` writes the key of `pay`, and what handles the failure approves what the run was denied.
+    let approval = |comment: &str| json!({ "id": comment, "type": "PbotApproval", "properties": { "comment": comment, "on_rejected": "go_on" } });
+    let only_if = |mut step: Value, approved: bool| {
+        step["filter"] = json!({ "condition": { "equal": ["@__approved", approved] } });
+        step
+    };
+    let mut undo = step("undo", json!({}));
+    undo["outputKey"] = "pay".into();
+    let denied = only_if(step("tell", json!({ "text": "{{pay.id}}" })), false);
+    let mut never = only_if(step("pay", json!({})), true);
+    (never["id"], never["outputKey"]) = ("never".into(), "never".into());
+    let place = place(
+        json!({ "actions": [step("pay", json!({})), approval("more"), denied, never],
+            "on_failure": [approval("back"), only_if(undo, true)] }),
+        json!({ "pay": [{ "id": "first" }], "tell": [{ "error": FAILS }] }),
+    );
+    run(&place, json!({}));
+    resume(&place, &["--deny", "--reason", "no"]);
+    answers(&place, json!({ "undo": [{ "id": "undone" }] }));
+    let failed = resume(&place, &["--approve"]);
+    assert_eq!(failed["status"], "failed", "{failed}");
+    answers(&place, json!({ "tell": [{}] }));
+    let again = resume(&place, &["--retry-failed", "--after-on-failure"]);
+    assert_eq!(again["status"], "completed", "{again}");
+    assert_eq!(at(&place, "tell")["input"], json!({ "text": "first" }));
+    assert!(steps(&again).contains(&"never skipped".to_owned()), "{again}");
+    // So does the step of an item.
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.rows",
+        "item_variable_name": "row", "failure_strategy": "continue_on_error",
+        "actions_to_execute": [step("pay", json!({})), step("tell", json!({ "text": "{{pay.id}}" }))],
+        "on_failure": [{ "id": "undo", "type": "undo", "outputKey": "pay", "properties": {} }] } });
+    place.json("loop.json", &json!({ "name": "claims", "definition": { "actions": [each] } }));
+    answers(&place, json!({ "pay": [{ "id": "first" }], "tell": [{ "error": FAILS }], "undo": [{ "id": "undone" }] }));
+    place.json("input.json", &json!({ "rows": [1] }));
+    place.run(&["--run-id", "s", "--input-file", "input.json"]);
+    answers(&place, json!({ "tell": [{}] }));
+    let retried = place.call(&["retry", "s", "--after-on-failure", "--script", "script.json"]);
+    assert_eq!(retried.code, 0, "{retried:#?}");
+    let told = place.call(&["trace", "s", "--at", "each.0.tell", "--format", "json"]).json();
+    assert_eq!(told["steps"][0]["input"], json!({ "text": "first" }), "{told:#}");
+}
+
+#[test]
 fn what_handled_the_failure_of_an_item_or_of_a_step_is_not_done_again_in_silence() {
     let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.rows",
         "item_variable_name": "row", "failure_strategy": "continue_on_error", "actions_to_execute": [step("pay", json!({}))],

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::advance::{Advance, ListEnd, StepList};
 use super::place::below;
-use super::progress::{Current, FailedList, ItemsState, StepFault, StepFrame, Stopping};
+use super::progress::{Current, FailedList, ItemsState, StepFault, StepFrame, Stopping, WrittenKeys};
 use super::redrive;
 use crate::event::{Cancelled, FailedParts};
 use crate::outcome::Status;
@@ -28,7 +28,11 @@ impl Advance<'_> {
         frame.given.insert(ERROR_KEY.to_owned(), error(&fault));
         let (next, current) = (mem::replace(&mut frame.next, slot), mem::take(&mut frame.current));
         let done = mem::take(&mut frame.done);
-        frame.failed = Some(Box::new(FailedList { fault, next, current, done }));
+        let written = self
+            .header
+            .keeps_keys_of_a_failure_apart()
+            .then(|| WrittenKeys { keys: frame.keys.clone(), last: frame.last.clone() });
+        frame.failed = Some(Box::new(FailedList { fault, next, current, done, written }));
         None
     }
 
@@ -90,8 +94,12 @@ impl StepFrame {
     /// The steps for its failure have ended: it is as it was when it failed, so that its step may run again. Returns the
     /// failure.
     pub(super) fn handled(&mut self) -> Option<StepFault> {
-        let FailedList { fault, next, current, done } = *self.failed.take()?;
+        let FailedList { fault, next, current, done, written } = *self.failed.take()?;
         (self.next, self.current, self.done) = (next, current, done);
+        // A step that runs again reads what it read before, and neither an approval nor a result of the steps for its failure.
+        if let Some(WrittenKeys { keys, last }) = written {
+            (self.keys, self.last) = (keys, last);
+        }
         self.cases.remove(ON_FAILURE);
         self.given.remove(ERROR_KEY);
         Some(fault)

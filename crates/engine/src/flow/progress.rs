@@ -141,6 +141,18 @@ pub struct FailedList {
     pub current: Current,
     /// How many of its steps had ended before.
     pub done: usize,
+    /// What its steps had written, which the steps for the failure may write over. None in runs of older editions: there, what
+    /// these wrote stays.
+    pub written: Option<WrittenKeys>,
+}
+
+/// What the steps of a list wrote.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WrittenKeys {
+    /// The keys.
+    pub keys: Map<String, Value>,
+    /// What the last step gave.
+    pub last: Option<Value>,
 }
 
 /// How far the present step of a list is.
