@@ -6,6 +6,7 @@ use crate::common::server::{Answer, Gate, Server};
 use crate::common::with;
 use crate::serve::client::Serving;
 use crate::serve::workflows::{STORES, act, asks, place};
+use crate::test_server::PostgresServer;
 
 fn undone(tools: &Server, steps: Value) -> crate::common::Place {
     place(tools, json!({ "actions": steps, "on_failure": [act("@__error.message", None)], "on_cancel": true }))
@@ -32,7 +33,10 @@ fn ids(tools: &Server) -> Vec<Value> {
 
 #[test]
 fn a_run_that_waits_or_is_under_way_runs_its_steps_for_a_cancel() {
-    for store in STORES {
+    let test = "a_run_that_waits_or_is_under_way_runs_its_steps_for_a_cancel";
+    let postgres = crate::test_server::server(test).map(PostgresServer::store);
+    let of_postgres = postgres.as_deref().map(|store| ["--store", store]);
+    for store in STORES.into_iter().chain(of_postgres.iter().map(|store| &store[..])) {
         let gate = Gate::default();
         let held = gate.clone();
         let tools = Server::reading(move |_, request| {

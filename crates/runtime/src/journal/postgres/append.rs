@@ -152,6 +152,9 @@ impl Database {
 
     fn answer(&self, append: WaitingAppend, done: Result<(), StoreError>) {
         let WaitingAppend { entry, asker, .. } = append;
+        if entry.reopens || entry.takes_cancel {
+            self.held.forget_requests(&entry.run_id, entry.fence);
+        }
         match &done {
             Ok(()) if entry.release => self.held.lost(&entry.run_id, entry.fence),
             Ok(()) => {}

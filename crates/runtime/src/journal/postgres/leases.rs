@@ -19,7 +19,7 @@ pub(super) struct HeldRow {
     /// The number of its next event; none when only the database knows it.
     pub next: Option<u64>,
     pub session: Option<String>,
-    /// When it was leased, by the monotonic clock.
+    /// When it was leased, or the request to end it was taken, by the monotonic clock.
     pub since_ms: u64,
 }
 
@@ -156,6 +156,14 @@ impl HeldRows {
         known.requests_at_ms = Some(at_ms);
     }
 
+    /// An event took the request to end a run, or may have: what was looked up before says nothing of the run any more.
+    pub(super) fn forget_requests(&self, run_id: &str, fence: u64) {
+        let since_ms = self.clock.monotonic_ms();
+        if let Some(held) = self.change().runs.get_mut(run_id).filter(|held| held.fence == fence) {
+            held.since_ms = since_ms;
+        }
+    }
+
     /// This process queued a decision about a run.
     pub(super) fn add_decided(&self, run_id: &str) {
         let made_at_ms = Some(self.clock.monotonic_ms());
@@ -210,6 +218,27 @@ mod tests {
         clock.advance(10);
         held.set_requests(clock.monotonic_ms(), HashMap::new(), HashSet::new());
         assert!(!held.may_be_decided("r", 1_000));
+    }
+
+    #[test]
+    fn a_request_that_was_taken_is_none_until_a_later_look_up() {
+        let clock = Clock::new();
+        let held = HeldRows::new(clock.clone(), Duration::from_secs(10));
+        held.granted("r", 1, (1, 1), None);
+        clock.advance(10);
+        let before = clock.monotonic_ms();
+        let asked = || HashMap::from([("r".to_owned(), CancelRequest::default())]);
+        held.set_requests(before, asked(), HashSet::new());
+        assert_eq!(held.cancel("r", 1_000), Some(Some(CancelRequest::default())));
+        clock.advance(10);
+        held.forget_requests("r", 1);
+        assert_eq!(held.cancel("r", 1_000), None);
+        // Its statement was done before the request was taken.
+        held.set_requests(before, asked(), HashSet::new());
+        assert_eq!(held.cancel("r", 1_000), None);
+        clock.advance(10);
+        held.set_requests(clock.monotonic_ms(), HashMap::new(), HashSet::new());
+        assert_eq!(held.cancel("r", 1_000), Some(None));
     }
 
     #[test]
