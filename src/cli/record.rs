@@ -78,7 +78,7 @@ impl RecordCommand {
         let mut events = BTreeMap::new();
         collect(&engine, &run, &mut events).await?;
         let main = main_document(&events, &run);
-        let root = main.as_deref().map_or_else(|| PathBuf::from("."), crate::project::folder_of);
+        let root = main.as_deref().map_or_else(|| PathBuf::from("."), project_folder);
         let finished = self.finished(&program, &run, &events, &root)?;
         let text = finished_recording::text(&finished.recording);
         if holds_secret(&program.project, &root, &text) {
@@ -146,6 +146,12 @@ fn main_document(events: &BTreeMap<String, Vec<Event>>, run: &str) -> Option<Pat
     fold::documents(events.get(run)?)?.first().map(|document| PathBuf::from(&document.file))
 }
 
+/// The folder of a document's project, which its secrets and files are named from.
+fn project_folder(document: &Path) -> PathBuf {
+    let folder = project::folder_of(document);
+    ProjectFile::find(&folder).map_or(folder, |file| file.folder)
+}
+
 /// What was hidden, in a line, and what was left.
 fn hidden(finished: &FinishedRecording) -> String {
     let hidden = &finished.hidden;
@@ -192,8 +198,7 @@ fn may_replace(output: &Path, run: &str, root: &Path) -> Result<(), CommandError
 /// A file of scenarios below the project's folder that plays a recording.
 fn playing(recording: &Path, root: &Path) -> Option<String> {
     let real = recording.canonicalize().ok()?;
-    let top = ProjectFile::find(root).map_or_else(|| root.to_owned(), |file| file.folder);
-    let files = project::targets(&[top]).ok()?.files;
+    let files = project::targets(&[root.to_owned()]).ok()?.files;
     let plays = |path: &Path| {
         let source = project::read(path).ok().filter(|source| source.text.contains("\"recording\""))?;
         let value = json_text::read::<Value>(&source.text).ok()?;

@@ -264,6 +264,35 @@ fn a_secret_of_orgconfig_is_refused_in_each_spelling() {
     }
 }
 
+#[test]
+fn secrets_and_documents_of_a_project_are_found_from_a_document_in_a_folder_of_it() {
+    let value = "a-long-secret-of-the-shop";
+    let flow = |answer: &str| {
+        json!({"name": "w", "definition": {"actions": [{"type": "lookup", "outputKey": "a", "properties": {"id": answer}}],
+            "output": "@a"}})
+    };
+    let files =
+        [("actions/lookup.json", action("lookup")), ("script.json", json!({"tools": {"lookup": [{"is": value}]}}))];
+    let project = Project::new(&files);
+    project.write(
+        "loopctl.json",
+        &json!({"orgconfig": {"shop": "file:k.txt"}, "documents": {"rates": "data/rates.json"}}),
+    );
+    project.write("data/rates.json", &json!([{"of": "eur"}]));
+    std::fs::write(project.path("k.txt"), format!("another-{value}\n")).unwrap();
+    project.write("workflows/w.json", &flow("doc:rates.0.of"));
+    assert_eq!(project.run("workflows/w.json", &[]), Some(0));
+    let recorded =
+        project.call(&["record", "r", "-o", "r.rec.json", "--scenario", "as it was", "--store", "sqlite:runs.db"]);
+    assert_eq!(recorded.status.code(), Some(0), "{}", stderr(&recorded));
+    let tested = project.call(&["test"]);
+    assert_eq!(tested.status.code(), Some(0), "{}", stderr(&tested));
+    std::fs::write(project.path("k.txt"), format!("{value}\n")).unwrap();
+    let refused = project.call(&["record", "r", "-o", "again.rec.json", "--store", "sqlite:runs.db"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(!project.path("again.rec.json").exists() && !stderr(&refused).contains(value), "{}", stderr(&refused));
+}
+
 /// A project whose run is recorded.
 fn kept() -> Project {
     let script = json!({"replies": [call("lookup", json!({"id": "A-1"})), answer("late")],
