@@ -3,6 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, civil};
+
 use super::clock;
 use super::tool::CallOutcome;
 use loopctl_engine::event::{MAY_HAVE_HAPPENED, ToolFault, ToolResult};
@@ -186,9 +189,20 @@ fn wait(text: &str, unit: f64, now_ms: i64) -> Option<Duration> {
 
 /// The time until a date of HTTP or of RFC 3339; none when it is over.
 fn until(text: &str, now_ms: i64) -> Option<Duration> {
-    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok();
-    let at_ms = date.or_else(|| text.parse().ok())?.as_millisecond();
+    let at_ms = http_date(text).or_else(|| text.parse().ok())?.as_millisecond();
     Some(Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0)))
+}
+
+/// A date in the three forms that HTTP has had; what weekday it says does not matter.
+fn http_date(text: &str) -> Option<Timestamp> {
+    // Of RFC 850, and of `asctime` in C.
+    const OLDER: [&str; 2] = ["%d-%b-%y %H:%M:%S GMT", "%b %e %H:%M:%S %Y"];
+    let present = jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text).ok();
+    let (_, behind_weekday) = text.split_once(' ')?;
+    let older = |form: &&str| civil::DateTime::strptime(form, behind_weekday.trim()).ok();
+    present.or_else(|| {
+        OLDER.iter().find_map(|form| older(&form))?.to_zoned(TimeZone::UTC).ok().map(|date| date.timestamp())
+    })
 }
 
 /// A time that is written with units: `1s`, `20ms`, `6m0s`, `2m59.56s`, `2 seconds`.
@@ -410,6 +424,9 @@ mod tests {
             ("retry-after", date, 3_000),
             ("retry-after", "1994-11-06T08:49:37Z", 3_000),
             ("retry-after", "Sun, 06 Nov 1994 08:49:31 GMT", 0),
+            ("retry-after", "Mon, 06 Nov 1994 08:49:37 GMT", 3_000),
+            ("retry-after", "Sunday, 06-Nov-94 08:49:37 GMT", 3_000),
+            ("retry-after", "Sun Nov  6 08:49:37 1994", 3_000),
             ("retry-after-ms", "40", 40),
             ("retry-after-ms", "800ms", 800),
             ("retry-after-ms", "1s", 1_000),

@@ -266,6 +266,9 @@ impl Peer {
                 ..AttemptFailure::unreachable(message)
             },
             413 => reported.refused_length(message),
+            400 if reported.is_of_reply() => {
+                AttemptFailure { status: Some(status), ..AttemptFailure::protocol(message) }
+            }
             400 if reported.refuses_key() => AttemptFailure::key(message),
             400 | 404..=499 if reported.is_too_long() => reported.refused_length(message),
             400 | 403 if reported.is_busy() => {
@@ -507,13 +510,15 @@ impl ServerError {
 
     /// Whether the server says that the request is not as it takes it: the same one would be refused again.
     fn refuses_request(&self) -> bool {
-        // A reply that the server could not use is another one at the next attempt.
-        const OF_REPLY: [&str; 2] = ["tool_use_failed", "json_validate_failed"];
         let mut codes = self.codes.split_whitespace();
         let is_of_server = self.number.is_some_and(|number| (500..600).contains(&number)) || self.is_busy();
-        codes.clone().any(|code| code == "invalid_request_error")
-            && !is_of_server
-            && !codes.any(|code| OF_REPLY.contains(&code))
+        codes.any(|code| code == "invalid_request_error") && !is_of_server && !self.is_of_reply()
+    }
+
+    /// Whether the model's reply is what the server could not use: it is another one at the next attempt.
+    fn is_of_reply(&self) -> bool {
+        const OF_REPLY: [&str; 2] = ["tool_use_failed", "json_validate_failed"];
+        self.codes.split_whitespace().any(|code| OF_REPLY.contains(&code))
     }
 
     /// Whether the reason is the key.

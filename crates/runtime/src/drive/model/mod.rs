@@ -7,6 +7,7 @@
 mod anthropic;
 mod asked;
 mod attempt_usage;
+mod call_arguments;
 mod compact_json;
 mod constraint;
 mod content_refusal;

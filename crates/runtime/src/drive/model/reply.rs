@@ -192,6 +192,10 @@ pub(super) struct StreamedReply {
     pub(super) refusal: RefusalWords,
     /// Whether the stream's last event came.
     pub(super) ended: bool,
+    /// The id of the message whose pieces come.
+    pub(super) message_id: Option<String>,
+    /// The blocks that are passed over, by their indices: what a server runs itself.
+    pub(super) passed_over: HashSet<u64>,
 }
 
 impl StreamedReply {
@@ -376,6 +380,11 @@ impl StreamedReply {
     /// Whether a call has come.
     pub(super) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
+    }
+
+    /// Whether its provider withheld it.
+    pub(super) fn is_filtered(&self) -> bool {
+        self.stopped == Some(StopReason::Filtered)
     }
 
     /// Whether the most tokens were reached.

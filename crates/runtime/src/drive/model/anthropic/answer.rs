@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::drive::model::failure::Peer;
+use crate::drive::model::failure::{AttemptFailure, Peer};
 use crate::drive::model::reasoning::append;
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
@@ -95,6 +95,8 @@ impl AnthropicBlock<'_> {
 #[derive(Deserialize)]
 struct AnthropicMessageStart<'a> {
     #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
     model: Option<String>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
@@ -161,8 +163,15 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
     if let Some(message) = answer.message {
+        // A gateway that asked again within the answer. What came of the first message is none of the second.
+        if pieces.message_id.is_some() && message.id.is_some() && pieces.message_id != message.id {
+            let failure = format!("the answer of {} has the beginning of another message in it", peer.name);
+            let usage = pieces.usage();
+            return Err(UnreadableReply::Failed(AttemptFailure { usage, ..AttemptFailure::protocol(failure) }));
+        }
         pieces.count(counted(message.usage));
         pieces.response_model = message.model;
+        pieces.message_id = message.id;
     }
     pieces.count(counted(answer.usage));
     match answer.kind.as_str() {
@@ -189,6 +198,12 @@ pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Res
 fn block_start(pieces: &mut StreamedReply, index: Option<u64>, raw: Option<&RawValue>) -> Result<(), UnreadableReply> {
     let Some(raw) = raw else { return Ok(()) };
     let block: AnthropicBlock<'_> = json_text::read(raw.get())?;
+    let is_read = block.is_thinking() || matches!(block.kind.as_deref(), Some("tool_use" | "text") | None);
+    if is_read {
+        pieces.passed_over.remove(&index.unwrap_or(0));
+    } else {
+        pieces.passed_over.insert(index.unwrap_or(0));
+    }
     if block.kind.as_deref() == Some("tool_use") {
         let mut call = block.call();
         // An empty input is a place for the pieces that follow.
@@ -215,6 +230,9 @@ fn block_start(pieces: &mut StreamedReply, index: Option<u64>, raw: Option<&RawV
 
 fn block_delta(pieces: &mut StreamedReply, index: Option<u64>, mut delta: AnthropicBlock<'_>) {
     let block = index.unwrap_or(0);
+    if pieces.passed_over.contains(&block) {
+        return;
+    }
     match (delta.kind.take().as_deref(), delta) {
         (Some("text_delta"), AnthropicBlock { text: Some(text), .. }) => pieces.add_piece(&text),
         (Some("input_json_delta"), AnthropicBlock { partial_json: Some(arguments), .. }) => {

@@ -7,6 +7,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::reasoning::ReasoningFields;
+use crate::drive::model::call_arguments;
 use crate::drive::model::failure::{AttemptFailure, Peer, SentPart};
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
@@ -130,11 +131,13 @@ struct OpenaiContent<'a> {
 }
 
 impl<'a> OpenaiContent<'a> {
-    /// Its calls. Some servers write one of them in both ways.
+    /// Its calls. Some servers write one of them in both ways, and others one that says nothing beside each text.
     fn take_calls(&mut self) -> Vec<OpenaiCall<'a>> {
         let calls = self.tool_calls.take().filter(|calls| !calls.is_empty());
         let call = |function| OpenaiCall { index: Some(0), id: None, function: Some(function), extra_content: None };
-        calls.or_else(|| Some(vec![call(self.function_call.take()?)])).unwrap_or_default()
+        let mut calls = calls.or_else(|| Some(vec![call(self.function_call.take()?)])).unwrap_or_default();
+        calls.retain(|call| !call.says_nothing());
+        calls
     }
 
     fn reasoning(&self) -> ReasoningFields<'a> {
@@ -169,6 +172,17 @@ struct OpenaiFunction<'a> {
 }
 
 impl OpenaiCall<'_> {
+    /// Whether it has neither an id nor a name nor arguments: no call, and no piece of one.
+    fn says_nothing(&self) -> bool {
+        let function = self.function.as_ref();
+        let name = function.and_then(|function| function.name.as_deref());
+        let arguments = function.and_then(|function| function.arguments).map_or("null", RawValue::get);
+        let texts = [self.id.as_deref(), name];
+        texts.into_iter().flatten().all(str::is_empty)
+            && matches!(arguments, "null" | "\"\"")
+            && self.extra_content.is_none()
+    }
+
     /// Whether its server gives the input as JSON that it has read, and not as the text of the model.
     fn is_read(&self) -> bool {
         let arguments = self.function.as_ref().and_then(|function| function.arguments);
@@ -177,13 +191,7 @@ impl OpenaiCall<'_> {
 
     fn call(self) -> SaidCall {
         let OpenaiFunction { name, arguments } = self.function.unwrap_or_default();
-        let arguments = arguments.map_or("null", RawValue::get);
-        // A string, as the protocol has it; some servers give the object itself.
-        let arguments = match arguments {
-            "null" => String::new(),
-            text if text.starts_with('"') => json_text::read(text).unwrap_or_default(),
-            text => text.to_owned(),
-        };
+        let arguments = call_arguments::text(arguments);
         SaidCall { id: self.id.unwrap_or_default(), name: name.unwrap_or_default(), arguments }
     }
 }
@@ -265,7 +273,13 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
         whole.stop(StopReason::Broken("no reason: its finish_reason is empty, and it counts no tokens".to_owned()));
     }
     choices.into_iter().for_each(|other| take_beside(&mut whole, other));
-    let mut content = choice.message.ok_or(UnreadableReply::Missing("message"))?;
+    let is_withheld = whole.is_filtered();
+    let mut content = match choice.message {
+        Some(message) => message,
+        // Azure leaves the message out where its filter withheld it.
+        None if is_withheld => return Ok(whole.in_one_answer(peer)?),
+        None => return Err(UnreadableReply::Missing("message")),
+    };
     // What is beside a refusal is no answer, as in a stream.
     if !content.refusal.0.is_empty() {
         whole.add(&content.refusal.0);

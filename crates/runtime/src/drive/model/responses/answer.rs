@@ -7,6 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::arrived_texts::{ItemPlace, TextPlace};
 use super::items::{FINAL, OutputItem, OutputItems};
 use super::merged::ReconciledItems;
+use crate::drive::model::call_arguments;
 use crate::drive::model::failure::{AttemptFailure, Peer, SentPart};
 use crate::drive::model::reasoning::{BEFORE_TEXT, BEHIND_TEXT};
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
@@ -77,7 +78,7 @@ struct ResponseEvent<'a> {
     text: Option<String>,
     #[serde(default)]
     refusal: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "call_arguments::member")]
     arguments: Option<String>,
     #[serde(borrow, default)]
     item: Option<&'a RawValue>,

@@ -8,6 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::arrived_texts::{ArrivedPart, ArrivedText, ArrivedTexts, ItemPlace, TextPlace};
 use super::merged::{ArrivedItem, MergedItems, OutputSource, ReconciledItems};
+use crate::drive::model::call_arguments;
 use loopctl_lang::policy::json_text;
 
 /// The phase of the messages that are the answer.
@@ -34,7 +35,7 @@ pub(super) struct OutputItem<'a> {
     pub(super) call_id: Option<String>,
     #[serde(default)]
     pub(super) name: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "call_arguments::member")]
     pub(super) arguments: Option<String>,
 }
 

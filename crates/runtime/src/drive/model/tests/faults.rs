@@ -125,7 +125,7 @@ async fn what_a_server_repeats_of_a_request_says_nothing_about_its_error() {
         (
             400,
             r#"{"error":{"code":"tool_use_failed","failed_generation":"overloaded: prompt is too long"}}"#,
-            ModelFaultCode::ModelRefused,
+            ModelFaultCode::ModelProtocol,
         ),
         (
             500,
@@ -134,7 +134,7 @@ async fn what_a_server_repeats_of_a_request_says_nothing_about_its_error() {
         ),
     ] {
         let (fault, _) = fault_of(error(status, body), 2).await;
-        let retryable = code == ModelFaultCode::ModelUnreachable;
+        let retryable = code != ModelFaultCode::ModelRefused;
         assert_eq!((fault.code, fault.retryable, fault.window), (code, retryable, None), "{body}");
         assert!(!fault.message.contains("for its content"), "{}", fault.message);
     }

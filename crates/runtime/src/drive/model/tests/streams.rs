@@ -516,3 +516,63 @@ async fn halves_of_a_sign_are_joined_or_lost_and_no_reply_fails_for_them() {
         assert_eq!(reply.calls[0].arguments, expected, "{pieces:?}");
     }
 }
+
+#[tokio::test]
+async fn a_call_of_no_tool_with_no_arguments_beside_a_text_is_none() {
+    let nothing = serde_json::json!({ "name": "", "arguments": "" });
+    for said in [
+        serde_json::json!({ "content": "4", "function_call": nothing, "tool_calls": null }),
+        serde_json::json!({ "content": "4", "tool_calls": [{ "index": 0, "id": "", "type": "function", "function": nothing }] }),
+    ] {
+        let choice = |key: &str| serde_json::json!({ "choices": [{ "index": 0, key: said, "finish_reason": "stop" }] });
+        let whole =
+            greet(&openai(&Server::new(vec![Answer::json(&choice("message").to_string())])), 1).await.0.unwrap();
+        let streamed = read_stream(&[choice("delta").to_string()]).await;
+        for reply in [whole, streamed] {
+            assert_eq!((reply.text.as_str(), reply.calls.len()), ("4", 0), "{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_block_that_anthropic_runs_itself_is_passed_over_in_a_stream_too() {
+    let server = Server::new(vec![Answer::events([
+        r#"{"type":"message_start","message":{"id":"m","content":[],"usage":{"input_tokens":7,"output_tokens":1}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"mcp_tool_use","id":"a","name":"echo","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"b","name":"look","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"y\":2}"}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}"#,
+        r#"{"type":"message_stop"}"#,
+    ])]);
+    let calls = stream(anthropic(&server), 1).await.0.unwrap().calls;
+    let made: Vec<_> = calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+    assert_eq!(made, [("look", r#"{"y":2}"#)]);
+}
+
+#[tokio::test]
+async fn a_message_that_begins_within_another_one_is_asked_for_again() {
+    let message = |id: &str| {
+        let start = serde_json::json!({ "type": "message_start", "message": { "id": id, "content": [] } });
+        let call = serde_json::json!({ "type": "content_block_start", "index": 0,
+            "content_block": { "type": "tool_use", "id": id, "name": "pay", "input": { "amount": 5 } } });
+        [start.to_string(), call.to_string()]
+    };
+    let end = [
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}"#.to_owned(),
+        r#"{"type":"message_stop"}"#.to_owned(),
+    ];
+    let spliced = Answer::events([message("one"), message("two"), end.clone()].concat());
+    let server = Server::new(vec![spliced, Answer::events([message("three"), end].concat())]);
+    let reply = stream(anthropic(&server), 2).await.0.unwrap();
+    assert_eq!(reply.calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["three"]);
+}
+
+#[tokio::test]
+async fn a_choice_that_a_filter_left_without_a_message_is_withheld() {
+    let withheld = r#"{"choices":[{"content_filter_results":{"hate":{"filtered":true,"severity":"high"}},"finish_reason":"content_filter",
+        "index":0}],"usage":{"prompt_tokens":15,"completion_tokens":19}}"#;
+    let reply = greet(&openai(&Server::new(vec![Answer::json(withheld)])), 1).await.0.unwrap();
+    assert_eq!((reply.text.as_str(), reply.finish), ("", Finish::Filtered));
+    assert_eq!(reply.usage, Some(Tokens { input: 15, output: 19, ..Tokens::default() }));
+}
