@@ -100,7 +100,7 @@ struct Row<'a> {
     schedule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scheduled_for: Option<String>,
-    /// The first run that it waits for, by the `concurrency` of its workflow.
+    /// The first run that it waits for, by the `concurrency` of its document.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a str>,
     driven: bool,

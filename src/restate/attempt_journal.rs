@@ -84,8 +84,7 @@ macro_rules! of_the_copy {
 impl Journal for AttemptJournal {
     fn create(&self, run: NewRun) -> Ticket<Created> {
         if run.line.is_some() {
-            let why =
-                "the `concurrency` of a workflow is held by a store, and the runs of a Restate server are not in one";
+            let why = "`concurrency` is held by a store, and the runs of a Restate server are not in one";
             return Ticket::ready(Err(StoreError::Other(why.to_owned())));
         }
         let write = JournalWrite::run(&run);

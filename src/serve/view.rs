@@ -76,7 +76,7 @@ pub struct AgentStatus {
     /// The model that failed and is asked again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_wait: Option<ModelWaitView>,
-    /// The first run that it waits for, by the `concurrency` of its workflow: it begins when enough of those ahead have ended.
+    /// The first run that it waits for, by the `concurrency` of its document: it begins when enough of those ahead have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<String>,
     /// The pause that it is in, from 1: what `pause` of a decision names.
@@ -263,7 +263,7 @@ pub struct AgentRow {
     /// The first question that waits for a human: the beginning, with secrets hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
-    /// The first run that it waits for, by the `concurrency` of its workflow.
+    /// The first run that it waits for, by the `concurrency` of its document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<String>,
     /// When it is looked at although nobody decides, RFC 3339: an approval expires, or its model is asked again.

@@ -4,7 +4,7 @@
 //! The fail points are compiled into debug builds only, so these tests are too.
 #![cfg(all(unix, debug_assertions))]
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Server};
 use crate::common::sweep::{BOUNDARIES, is_played};
@@ -17,17 +17,39 @@ struct Line {
 }
 
 impl Line {
+    /// A workflow of two steps.
     fn new() -> Self {
-        let server = Server::with(|_, _| Answer::json(&json!({})));
-        let place = Place::on_disk();
-        let post = json!({ "action_name": "post", "kind": "http", "description": "Posts.", "http_method": "POST",
-            "idempotent": true, "url": format!("{}/post", server.url()), "parameters": { "type": "object" } });
-        place.json("actions/all.json", &json!([post]));
-        place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
         let post = |of: &str| json!({ "type": "post", "properties": { "of": of } });
         let definition = json!({ "concurrency": { "key": "@input.id" }, "actions": [post("a"), post("b")] });
         let input = json!({ "type": "object", "properties": { "id": { "type": "string" } } });
-        place.json("loop.json", &json!({ "name": "w", "input": input, "definition": definition }));
+        Self::of(&json!({ "name": "w", "input": input, "definition": definition }))
+    }
+
+    /// A loop whose model calls twice.
+    fn of_loop() -> Self {
+        let properties = json!({ "mode": "react", "objective": "Post {{input.id}}.",
+            "tools": [{ "type": "action", "name": "post" }], "on_stuck": { "iterations": 9 } });
+        let input = json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] });
+        Self::of(&json!({ "type": "loop", "name": "w", "input": input, "concurrency": { "key": "@input.id" },
+            "properties": properties }))
+    }
+
+    fn of(document: &Value) -> Self {
+        let server = Server::with(|_, _| Answer::json(&json!({})));
+        let place = Place::on_disk();
+        let post = json!({ "action_name": "post", "kind": "http", "description": "Posts.", "http_method": "POST",
+            "idempotent": true, "url": format!("{}/post", server.url()),
+            "parameters": { "type": "object", "properties": { "of": { "type": "string" } } } });
+        place.json("actions/all.json", &json!([post]));
+        place.json(
+            "loopctl.json",
+            &json!({ "model": "m", "models": { "m": { "provider": "script", "script": "script.json" } },
+                "allow": { "private_addresses": true } }),
+        );
+        let call = |of: &str| json!({ "thought": of, "action": "post", "action_input": { "of": of } });
+        let end = json!({ "thought": "!", "action": "__complete__", "action_input": { "answer": 1 } });
+        place.json("script.json", &json!({ "replies": [call("a"), call("b"), end] }));
+        place.json("loop.json", document);
         Self { place, server }
     }
 
@@ -62,13 +84,13 @@ impl Line {
     }
 }
 
-#[test]
-fn a_kill_of_the_run_that_has_the_place_leaves_the_next_one_waiting_until_it_has_ended() {
+/// Kills the run that has the place at the boundaries of these events.
+fn killed_with_the_place(new: fn() -> Line, events: std::ops::Range<usize>) {
     let mut kills = 0;
     for (kind, boundary) in BOUNDARIES.iter().enumerate() {
-        for event in (0..5).filter(|event| is_played(*event, kind)) {
+        for event in events.clone().filter(|event| is_played(*event, kind)) {
             let at = format!("journal:{event}:{boundary}");
-            let line = Line::new();
+            let line = new();
             let first = line.run("r1", &at);
             kills += usize::from(first.code == -9);
             let args = ["run", "loop.json", "--run-id", "r2", "--output", "json", "--input", "id=ada"];
@@ -83,7 +105,45 @@ fn a_kill_of_the_run_that_has_the_place_leaves_the_next_one_waiting_until_it_has
             assert_eq!(turns[2], "r3", "{at}");
         }
     }
-    assert!(kills >= 4, "{kills}");
+    assert!(kills >= events.len().saturating_sub(1), "{kills}");
+}
+
+#[test]
+fn a_kill_of_the_run_that_has_the_place_leaves_the_next_one_waiting_until_it_has_ended() {
+    killed_with_the_place(Line::new, 0..5);
+}
+
+#[test]
+fn a_kill_of_a_run_of_a_loop_leaves_the_next_one_waiting_until_it_has_ended() {
+    killed_with_the_place(Line::of_loop, 0..4);
+}
+
+#[test]
+fn a_fork_waits_for_a_place_of_its_own_and_begins_where_the_copied_steps_end() {
+    let line = Line::of_loop();
+    let call = json!({ "thought": "a", "action": "post", "action_input": { "of": "a" } });
+    let ask = json!({ "thought": "?", "action": "__pause_for_human__", "action_input": { "question": "Go on?" } });
+    line.place.json("script.json", &json!({ "replies": [call, ask] }));
+    assert_eq!(line.run("r1", "").code, 3);
+    assert_eq!(line.server.requests().len(), 1);
+    let fork = line.place.start(&["fork", "r1", "--at", "2", "--run-id", "f1", "--output", "json"], &[]);
+    let row = || {
+        let list = line.place.call(&["runs", "--output", "json"]).json();
+        list.as_array().unwrap().iter().find(|run| run["run_id"] == "f1").cloned()
+    };
+    while row().is_none() {
+        crate::common::wait_poll_interval();
+    }
+    let waiting = row().unwrap();
+    assert_eq!((&waiting["status"], &waiting["behind"]), (&json!("queued"), &json!("r1")), "{waiting:#}");
+    assert_eq!(line.place.call(&["cancel", "r1"]).code, 0);
+    let forked = ran(&fork.wait_with_output().unwrap());
+    assert_eq!(forked.code, 3, "{forked:#?}");
+    assert_eq!(line.server.requests().len(), 1, "the copied call is not made again");
+    // A fork of a run that had a place copies its steps, and not the place.
+    assert_eq!(line.place.call(&["cancel", "f1"]).code, 0);
+    let again = line.place.call(&["fork", "f1", "--at", "2", "--run-id", "f2", "--output", "json"]);
+    assert_eq!(again.code, 3, "{again:#?}");
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub enum EventKind {
     StepPaused(Box<StepPaused>),
     /// The server of a tool asks a human before it continues with the call of a step.
     StepAsks(Box<StepAsks>),
-    /// The run has its place in the line of its workflow's `concurrency`: its first steps begin.
+    /// The run has its place in the line of its `concurrency`: its first steps begin, or its model is asked.
     Admitted,
     /// Nobody drove the run since it started: what its start requested was not done, and waits for the first driver.
     Left,

@@ -15,10 +15,14 @@ pub(super) fn begin(program: &Program, state: &mut State, event: Event) -> Resul
     };
     let Some(fork) = started.fork.clone() else { return Err(Refused::new("nothing was copied")) };
     let copied = fork.copied().map_err(|why| Refused::new(format!("a copied event can't be read: {why}")))?;
-    let alone = Started { fork: None, ..*started };
+    // What is copied was done with a place: a fork waits for its own one before its first request.
+    let alone = Started { fork: None, in_line: false, ..*started };
     let mut forked = State::new(program);
     let mut effects = step(program, &mut forked, Event { at, kind: EventKind::Started(Box::new(alone)) })?;
     for (number, event) in copied.into_iter().enumerate() {
+        if matches!(event.kind, EventKind::Admitted) {
+            continue;
+        }
         effects = step(program, &mut forked, event)
             .map_err(|why| Refused::new(format!("the copied event {number} does not fit: {why}")))?;
     }

@@ -130,8 +130,13 @@ fn transition(
     effects: &mut Effects,
 ) -> Next {
     match (phase, event) {
-        (Phase::New, EventKind::Started(started)) => begin::begin(program, state, *started),
-        (Phase::New, _) => Next::refuse(Phase::New, "the run has not started"),
+        (Phase::New, event) if !state.waits_in_line() => match event {
+            EventKind::Started(started) => begin::begin(program, state, *started),
+            _ => Next::refuse(Phase::New, "the run has not started"),
+        },
+        (Phase::New, EventKind::Admitted) => Next::Ask { forced: None },
+        (Phase::New, event) if !may_come_in_line(&event) => Next::refuse(Phase::New, "the run waits in its line"),
+        (phase, EventKind::Admitted) => Next::refuse(phase, "the run waits in no line"),
         (phase, EventKind::Started(_)) => Next::refuse(phase, "the run has started already"),
         (Phase::Ended(ending), EventKind::Retried(retried)) => continuation::retry_ended(state, ending, retried),
         (Phase::Ended(ending), EventKind::LimitsRaised(raised)) => {
@@ -221,6 +226,19 @@ fn transition(
         (phase @ Phase::Paused { .. }, _) => Next::refuse(phase, "the run waits for a human"),
         (phase, _) => Next::refuse(phase, "the event is one of a workflow, and the run is a loop"),
     }
+}
+
+/// What may happen to a run while it waits in its line: nothing that begins or changes a step.
+pub(super) fn may_come_in_line(event: &EventKind) -> bool {
+    matches!(
+        event,
+        EventKind::Interrupted
+            | EventKind::NewDocument(_)
+            | EventKind::Left
+            | EventKind::Cancelled(_)
+            | EventKind::LimitsRaised(_)
+            | EventKind::Resumed
+    )
 }
 
 /// Requests to the model failed before something else interrupted its call.

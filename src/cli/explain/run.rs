@@ -149,7 +149,7 @@ fn waits_in_line(line: &PlaceInLine) -> String {
         LineRule::Replace => "it has asked those ahead to end",
         LineRule::Wait | LineRule::Refuse => "it begins in its turn",
     };
-    format!("the `concurrency` of its workflow lets {one} be under way at a time for its key: {when}")
+    format!("the `concurrency` of its document lets {one} be under way at a time for its key: {when}")
 }
 
 /// The runs that a run waits for.

@@ -1,4 +1,4 @@
-//! `concurrency` of a workflow over HTTP: how many runs of a key are under way at a time, and what the others do.
+//! `concurrency` of loops and workflows over HTTP: how many runs of a key are under way at a time, and what the others do.
 
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ fn a_run_that_is_refused_is_not_there_and_the_answer_names_the_one_that_runs() {
         for customer in [json!(null), json!(true), json!(["ada"]), json!("")] {
             let wrong = start(&server, json!({ "customer": customer }));
             assert_eq!((wrong.status, wrong.code()), (422, "document".to_owned()), "{wrong:?}");
-            assert!(wrong.json().to_string().contains("`key` of the workflow's `concurrency`"), "{wrong:?}");
+            assert!(wrong.json().to_string().contains("the `key` of `concurrency`"), "{wrong:?}");
         }
         assert_eq!(start(&server, json!({})).status, 422);
     }
@@ -278,4 +278,58 @@ fn a_run_that_is_retried_asks_nobody_before_it_has_a_place() {
     assert_eq!(hook.requests()[2].json()["run_id"], json!(first));
     assert!([200, 202].contains(&decide(true)));
     until(&server, &first, "completed");
+}
+
+/// Loops `pay` of both modes that ask, with a place for one run of a customer.
+fn loops() -> [Value; 2] {
+    let react = json!({ "mode": "react", "objective": "Pay {{input.customer}}.", "tools": [] });
+    let ask = json!({ "type": "PbotApproval", "properties": { "comment": "Pay?", "on_rejected": "stop" } });
+    let foreach = json!({ "mode": "foreach", "items_path": "@input.items", "item_variable_name": "one",
+        "actions_to_execute": [ask] });
+    let input = json!({ "type": "object", "required": ["customer"], "additionalProperties": true,
+        "properties": { "customer": { "type": "string" }, "items": { "type": "array" } } });
+    [react, foreach].map(|properties| {
+        json!({ "type": "loop", "name": "pay", "input": input, "concurrency": { "key": "@input.customer" },
+            "properties": properties })
+    })
+}
+
+#[test]
+fn runs_of_a_loop_take_turns_as_those_of_a_workflow_do() {
+    let ask = json!({ "thought": "?", "action": "__pause_for_human__", "action_input": { "question": "Pay?" } });
+    let end = json!({ "thought": "!", "action": "__complete__", "action_input": { "answer": "paid" } });
+    for (number, document) in loops().into_iter().enumerate() {
+        for store in STORES {
+            let place = Place::new();
+            place.json("pay.json", &document);
+            scripted(&place, &[ask.clone(), end.clone()], json!({}));
+            let server = Serving::start(&place, store);
+            let start = |customer: &str| {
+                let input = json!({ "customer": customer, "items": [1] });
+                let reply = server.execute("?async=true", json!({ "loop": "pay", "input": input }));
+                assert!([200, 202].contains(&reply.status), "{reply:?}");
+                reply.json()["agent_run_id"].as_str().unwrap().to_owned()
+            };
+            let first = start("ada");
+            until(&server, &first, "paused");
+            let (second, third, other) = (start("ada"), start("ada"), start("bob"));
+            until(&server, &other, "paused");
+            for id in [&second, &third] {
+                let run = until(&server, id, "queued");
+                assert_eq!((&run["behind"], &run["iterations"]), (&json!(first), &json!(0)), "{run:#}");
+            }
+            // One that waits has asked no model, and ends at once.
+            assert_eq!(server.send("DELETE", &format!("/agents/{second}"), &[], b"").status, 200);
+            let decision = if number == 0 {
+                json!({ "answer": "Yes.", "pause": 1 })
+            } else {
+                json!({ "approve": true, "pause": 1 })
+            };
+            let reply = server.post(&format!("/agents/{first}/resume"), &decision);
+            assert!([200, 202].contains(&reply.status), "{reply:?}");
+            until(&server, &first, "completed");
+            assert_eq!(until(&server, &third, "paused")["behind"], Value::Null);
+            assert_eq!(status(&server, &second)["status"], "cancelled");
+        }
+    }
 }

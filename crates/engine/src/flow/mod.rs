@@ -50,6 +50,7 @@ use super::event::{Cancelled, Decided, Event, EventKind, ReadFile, Started};
 use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use super::question::Question;
 use super::state::{FlowState, Phase, RunHeader};
+use super::step::may_come_in_line;
 use super::timestamp::rfc3339;
 use loopctl_lang::program::file_value::{self, FileValue, FileValues};
 use loopctl_lang::program::flow::FlowProgram;
@@ -206,19 +207,6 @@ fn begin(program: &FlowProgram, state: &mut FlowState, started: Started) -> Effe
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
     });
     if in_line { Effects::new() } else { first_steps(program, state) }
-}
-
-/// What may happen to a run while it waits in its line: nothing that begins or changes a step.
-fn may_come_in_line(event: &EventKind) -> bool {
-    matches!(
-        event,
-        EventKind::Interrupted
-            | EventKind::NewDocument(_)
-            | EventKind::Left
-            | EventKind::Cancelled(_)
-            | EventKind::LimitsRaised(_)
-            | EventKind::Resumed
-    )
 }
 
 /// Begins the first steps.

@@ -55,13 +55,14 @@ pub(super) struct FlowHead {
     pub description: Option<String>,
     pub input: Option<Schema>,
     pub mcp: McpOffer,
+    pub concurrency: Option<ConcurrencyRule>,
     /// The settings of the project.
     pub project: Arc<Project>,
 }
 
 /// Lowers the steps of a document; none when it has faults that were reported before.
 pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, head: FlowHead) -> Option<FlowProgram> {
-    let FlowHead { name, description, input, mcp, project } = head;
+    let FlowHead { name, description, input, mcp, concurrency, project } = head;
     let mut lowering = FlowLowering { main, steps, declare, project: Arc::clone(&project) };
     let head = ProgramHead {
         name,
@@ -73,6 +74,7 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
         levels: 1,
         timeout_ms: TIMEOUT_MS,
         budget: None,
+        concurrency,
     };
     let mut program = match main.kind? {
         DocumentKind::Workflow => {
@@ -96,7 +98,6 @@ pub(super) fn lower(main: &Document, steps: &Steps, declare: &mut Declare<'_>, h
                 on_cancel: definition.on_cancel,
                 output: output.map(FlowOutput::Field),
                 zone: definition.timezone.as_deref().and_then(zone),
-                concurrency: definition.concurrency.as_ref().and_then(ConcurrencyRule::of),
                 schedule: definition.schedule.as_ref().and_then(FlowSchedule::of),
                 webhook,
                 inputs,
@@ -164,7 +165,6 @@ impl FlowLowering<'_, '_> {
             on_cancel: false,
             output: Some(output),
             zone: None,
-            concurrency: None,
             schedule: None,
             webhook: None,
             inputs: Schema::any(),

@@ -395,15 +395,19 @@ pub(super) fn put(made: Vec<Made>, tools: &mut Vec<Tool>, sources: &mut Vec<Sour
 /// A call that waits for the end of a run that may wait itself for others of its workflow. It would hold the place of the run that
 /// calls, and the slot of a server, meanwhile: those that it waits for may need them.
 fn waits_in_line(main: &Document, call: &DeclaredCall, called: &Program) -> Option<Diagnostic> {
-    let waits = call.workflow.as_ref().is_some_and(|workflow| workflow.wait);
-    if !waits || called.as_flow()?.concurrency.is_none() {
+    let waits = call.workflow.as_ref().is_none_or(|workflow| workflow.wait);
+    if !waits || called.concurrency.is_none() {
         return None;
     }
     let (name, at) = (&called.name, call.at());
     let message =
         format!("`{name}` has `concurrency`, which counts runs of their own, and this call waits for its run");
-    let help =
-        "write `\"wait\": false`, so that it is a run of its own; or move `concurrency` to the workflows that call it";
+    let help = match call.workflow {
+        Some(_) => {
+            "write `\"wait\": false`, so that it is a run of its own; or move `concurrency` to the workflows that call it"
+        }
+        None => "move `concurrency` to the loops and workflows that call it",
+    };
     Some(Diagnostic::error(codes::CONCURRENCY_BELOW, message, at.as_str(), main.tree.place(&at)).help(help))
 }
 

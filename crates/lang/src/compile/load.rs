@@ -18,9 +18,11 @@ use super::review::ReviewedValues;
 use super::steps::{self, Steps};
 use super::{Compiled, Texts, documents};
 use crate::diagnostic::{Diagnostic, Remedy, Source, codes, few};
+use crate::language::concurrency::Concurrency;
 use crate::language::mcp_offer::McpOffer;
 use crate::language::{Project, SecretSource};
 use crate::program::Program;
+use crate::program::concurrency::ConcurrencyRule;
 use crate::program::schema::too_many_patterns_in;
 use crate::syntax::document::{Document, DocumentKind, read};
 use crate::syntax::{document, shape};
@@ -145,9 +147,10 @@ fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: O
     (declare.effort, declare.project) = (calls.effort.clone(), calls.settings.clone());
     declare.own_names();
     let head = head(main, &mut faults);
-    if !steps::roots(main).is_empty() {
+    let has_steps = !steps::roots(main).is_empty();
+    if has_steps || steps::key_of_line(main).is_some() {
         steps = steps::walk(calls, around, main, &mut declare, &mut faults);
-        if let Some(project) = &calls.settings {
+        if has_steps && let Some(project) = &calls.settings {
             faults.extend(documents::faults(main, project, &around.texts.outside));
         }
     }
@@ -167,8 +170,9 @@ fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: O
         // Faults of the steps are known; only what is sound can be lowered.
         None if main.is_broken() || faults.iter().chain(&declare.faults).any(Diagnostic::is_error) => None,
         None => {
-            let Head { name, description, input, mcp, .. } = head;
-            let head = FlowHead { name, description, input, mcp, project: calls.settings.clone().unwrap_or_default() };
+            let Head { name, description, input, mcp, concurrency, .. } = head;
+            let project = calls.settings.clone().unwrap_or_default();
+            let head = FlowHead { name, description, input, mcp, concurrency, project };
             flow::lower(main, &steps, &mut declare, head).map(Program::Flow)
         }
     };
@@ -249,16 +253,18 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     let name = text("name");
     // What has another shape is reported where the shape is judged.
     let mcp = main.value.get("mcp").and_then(|mcp| McpOffer::deserialize(mcp).ok()).unwrap_or_default();
+    let concurrency = steps::concurrency_at(main).and_then(|at| Concurrency::deserialize(main.value.pointer(at)?).ok());
+    let concurrency = concurrency.as_ref().and_then(ConcurrencyRule::of);
     if main.kind == Some(DocumentKind::Workflow) {
         // A wrong name is reported where a tool names it.
         let input = schema(main, "/input", ReviewedValues::Objects, faults);
-        return Head { description: text("description"), input, mcp, ..Head::named(name.unwrap_or(stem)) };
+        return Head { description: text("description"), input, mcp, concurrency, ..Head::named(name.unwrap_or(stem)) };
     }
     if let Some((name, fault)) = name.as_deref().and_then(|name| Some((name, names::fault_of(name)?))) {
         faults.push(names::bad_name(name, fault, "/name", main.tree.place("/name")));
     }
     let input = schema(main, "/input", ReviewedValues::Objects, faults);
-    Head { description: text("description"), input, mcp, ..Head::named(name.unwrap_or(stem)) }
+    Head { description: text("description"), input, mcp, concurrency, ..Head::named(name.unwrap_or(stem)) }
 }
 
 /// The parsed texts, shared by the documents beside them.

@@ -16,6 +16,7 @@ use super::review::{ReviewedValues, review};
 use super::{Texts, effort, names, tool};
 use crate::diagnostic::{Diagnostic, few_of_many};
 use crate::language::mcp_offer::McpOffer;
+use crate::program::concurrency::ConcurrencyRule;
 use crate::program::schema::Schema;
 use crate::program::selected_tools::most;
 use crate::program::template::{Template, ValueEscape};
@@ -109,6 +110,7 @@ pub(super) fn react(
             levels,
             timeout_ms: properties.timeout_ms,
             budget: properties.budget.clone(),
+            concurrency: head.concurrency,
         },
         properties,
         objective: prompts.objective.or_else(|| Template::compile("", ValueEscape::Plain).ok())?,
@@ -140,6 +142,7 @@ pub(super) struct Head {
     pub(super) description: Option<String>,
     pub(super) input: Option<Schema>,
     pub(super) mcp: McpOffer,
+    pub(super) concurrency: Option<ConcurrencyRule>,
     pub(super) default_input: Option<Map<String, Value>>,
     pub(super) previous_run_id: Option<String>,
 }
@@ -152,6 +155,7 @@ impl Head {
             description: None,
             input: None,
             mcp: McpOffer::default(),
+            concurrency: None,
             default_input: None,
             previous_run_id: None,
         }

@@ -207,7 +207,7 @@ codes! {
     BAD_WAIT = "L225" Error "bad-wait" "Wait that does not say for how long",
     BAD_EVENT = "L226" Error "bad-event" "Wait for an event that does not say for which one",
     CONCURRENCY_KEY = "L227" Error "concurrency-key" "Key of `concurrency` that no input decides",
-    CONCURRENCY_BELOW = "L228" Error "concurrency-below" "Step or tool that waits for a workflow with `concurrency`",
+    CONCURRENCY_BELOW = "L228" Error "concurrency-below" "Step or tool that waits for a document with `concurrency`",
     IDLE_ON_CANCEL = "L229" Warning "idle-on-cancel" "`on_cancel` without `on_failure`",
     EMBEDDED_TOOL = "L230" Error "embedded-tool" "Embedded tool that is not what its file says",
     ASK_TARGET = "L231" Error "ask-target" "Question that is posted to nobody",

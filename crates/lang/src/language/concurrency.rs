@@ -1,17 +1,17 @@
-//! How many runs of a workflow are under way at a time.
+//! How many runs of a loop or a workflow are under way at a time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most runs of a workflow that are under way at a time, where their number is bounded.
+/// The most runs of a document that are under way at a time, where their number is bounded.
 pub const MOST_RUNS: u32 = 1_000;
 
-/// How many runs of a workflow are under way at a time, over all processes of the store.
+/// How many runs of a loop or a workflow are under way at a time, over all processes of the store.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Concurrency {
     /// What the runs that are counted together have in common: an `@path` into the input that leads to a text or a number, or a
-    /// template of such paths. Without it, all runs of the workflow are counted together.
+    /// template of such paths. Without it, all runs of the loop or workflow are counted together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub key: Option<String>,

@@ -5,6 +5,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::concurrency::Concurrency;
 use super::fields::{choice, read_without};
 use super::mcp_offer::McpOffer;
 use super::{Action, Filter, ForeachProperties, ReactProperties, Step};
@@ -29,6 +30,9 @@ pub struct LoopDocument {
     #[serde(default, deserialize_with = "super::react::read_schema", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::react::json_schema")]
     pub input: Option<Value>,
+    /// How many runs of the loop are under way at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
     /// What it is as a tool of `loopctl mcp serve` and of `POST /mcp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp: Option<McpOffer>,

@@ -1,4 +1,4 @@
-//! How many runs of a workflow are under way at a time: the compiled form.
+//! How many runs of a loop or a workflow are under way at a time: the compiled form.
 
 use serde_json::{Number, Value};
 
@@ -10,10 +10,10 @@ use crate::program::json_texts::JsonRule;
 /// The most bytes of a key.
 const MAX_KEY_BYTES: usize = 4_096;
 
-/// Which runs of a workflow are counted together, and how many of them are under way at a time.
+/// Which runs of a loop or a workflow are counted together, and how many of them are under way at a time.
 #[derive(Debug)]
 pub struct ConcurrencyRule {
-    /// What they have in common; none is all runs of the workflow.
+    /// What they have in common; none is all runs of the document.
     key: Option<Field>,
     /// How many.
     pub limit: u32,
@@ -22,7 +22,7 @@ pub struct ConcurrencyRule {
 }
 
 impl ConcurrencyRule {
-    /// The rule of a workflow; none where it has a fault, which is reported.
+    /// The rule of a document; none where it has a fault, which is reported.
     pub fn of(written: &Concurrency) -> Option<Self> {
         let key = match &written.key {
             Some(key) => Some(Field::compile(&Value::from(key.as_str())).ok()?),
@@ -31,7 +31,7 @@ impl ConcurrencyRule {
         Some(Self { key, limit: written.limit, when_full: written.when_full })
     }
 
-    /// The key of a run with this input; none where all runs of the workflow are counted together. A number and the text that is
+    /// The key of a run with this input; none where all runs of the document are counted together. A number and the text that is
     /// written like it are one key.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl ConcurrencyRule {
     pub fn key_of(&self, input: &Value) -> Result<Option<String>, String> {
         let Some(key) = &self.key else { return Ok(None) };
         let scope = Scope::of_input(input, JsonRule::PRESENT.into());
-        let refused = |why: &str| format!("the `key` of the workflow's `concurrency` {why}");
+        let refused = |why: &str| format!("the `key` of `concurrency` {why}");
         let value = key.resolve(&scope).map_err(|missing| refused(&format!("has no value: {missing}")))?;
         let text = match value {
             Value::String(text) => text,

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::awaited_event::EventStep;
 use super::choose::{CaseOf, ChooseStep};
-use super::concurrency::ConcurrencyRule;
 use super::condition::CompiledCondition;
 use super::denial::{ChainLink, DenialRule};
 use super::form::FormAsks;
@@ -57,8 +56,6 @@ pub struct FlowProgram {
     pub output: Option<FlowOutput>,
     /// The time zone in which a date alone begins; none for UTC.
     pub zone: Option<TimeZone>,
-    /// How many runs of it are under way at a time.
-    pub concurrency: Option<ConcurrencyRule>,
     /// When a server starts runs of it by itself.
     pub schedule: Option<FlowSchedule>,
     /// The deliveries of another service that start runs of it.

@@ -64,6 +64,7 @@ use crate::language::react::{Budget, CallOrder};
 use crate::language::retry::CallRetry;
 use crate::language::{Project, ReactProperties};
 use crate::program::approval::ApprovalPolicy;
+use crate::program::concurrency::ConcurrencyRule;
 use crate::program::flow::FlowProgram;
 use crate::program::input_file::FilePlace;
 use crate::program::matcher::MatcherTool;
@@ -77,7 +78,6 @@ use crate::program::turn_schema::TurnSchema;
 
 /// A compiled loop or workflow: immutable, shared by all its runs.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a program is made once, and shared")]
 pub enum Program {
     /// A loop of mode `react`: a model is asked turn by turn.
     Loop(LoopProgram),
@@ -108,6 +108,8 @@ pub struct ProgramHead {
     pub timeout_ms: u64,
     /// What a whole run may use.
     pub budget: Option<Budget>,
+    /// How many runs of it are under way at a time.
+    pub concurrency: Option<ConcurrencyRule>,
 }
 
 /// A compiled loop of mode `react`.

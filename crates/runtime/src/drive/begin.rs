@@ -133,8 +133,9 @@ impl Engine {
         started: Box<StartedRun>,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
-        let waits = started.state.waits_in_line()
-            && Box::pin(self.without_place(program, &started.state, &watch)).await?.is_some();
+        // A fork waits for its place where the copied steps end, and not in front of its first one.
+        let may_wait = started.state.waits_in_line() || started.state.header.fork.is_some();
+        let waits = may_wait && Box::pin(self.without_place(program, &started.state, &watch)).await?.is_some();
         let run = OpenedRun {
             run_id: started.run_id().to_owned(),
             returned: started.state.returned(),
@@ -284,7 +285,7 @@ impl Engine {
 
     /// A run that was created, unless another one joined its line at the same time before it, and it is to be refused then.
     async fn unless_refused(&self, program: &Program, started: Box<StartedRun>) -> Result<Begin, Fault> {
-        if !started.state.waits_in_line() {
+        if !line::is_in_line(program, &started.state) || started.state.header.caller.is_some() {
             return Ok(Begin::New(started));
         }
         let line = self.line(started.run_id()).await?;

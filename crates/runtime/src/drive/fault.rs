@@ -56,9 +56,9 @@ pub enum Fault {
     /// Another run has this id.
     #[error("there is a run {0} already, of another document or input; take another id")]
     Conflict(String),
-    /// The run would have to wait for another one of its workflow, and is refused instead.
+    /// The run would have to wait for another one of its document, and is refused instead.
     #[error(
-        "run {by} holds the place that this one needs: its workflow lets no more run at a time for the same key; start it again when that run has ended"
+        "run {by} holds the place that this one needs: its `concurrency` lets no more run at a time for the same key; start it again when that run has ended"
     )]
     LineFull {
         /// The first run that it would wait for.

@@ -1,4 +1,4 @@
-//! Lines of runs, from the `concurrency` of a workflow: a run begins its first step, and one that had ended continues, when it
+//! Lines of runs, from the `concurrency` of a document: a run begins its first step, and one that had ended continues, when it
 //! has a place. While it has none, nobody drives it, and nothing but its row says that it waits.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const LINE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// How often a driver looks at the runs that it ends, before it leaves its own run for a later driver: it holds a slot meanwhile.
 const MOST_REPLACING_LOOKS: u32 = 8;
 
-/// The line that a new run joins: that of its organisation, its workflow and its key. A run that is a step of another one, or a call
+/// The line that a new run joins: that of its organisation, its loop or workflow and its key. A run that is a step of another one, or a call
 /// of it (`is_below`), joins none.
 ///
 /// # Errors
@@ -37,7 +37,7 @@ pub(super) fn of_new(
     org: Option<&str>,
     is_below: bool,
 ) -> Result<Option<Box<NewRunLine>>, Fault> {
-    let rule = program.as_flow().and_then(|flow| flow.concurrency.as_ref()).filter(|_| !is_below);
+    let rule = program.concurrency.as_ref().filter(|_| !is_below);
     let Some(rule) = rule else { return Ok(None) };
     let refused = |why: String| Fault::Diagnostics(refused_input(program, &rule.pointer(), why));
     let key = rule.key_of(input).map_err(refused)?;
@@ -83,8 +83,8 @@ pub(super) fn undecided(line: &PlaceInLine) -> Fault {
 }
 
 /// Whether runs of a program may be in a line.
-fn is_in_line(program: &Program, state: &State) -> bool {
-    state.waits_in_line() || program.as_flow().is_some_and(|flow| flow.concurrency.is_some())
+pub(super) fn is_in_line(program: &Program, state: &State) -> bool {
+    state.waits_in_line() || program.concurrency.is_some()
 }
 
 impl Engine {
@@ -160,7 +160,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Refuses to continue a run that has ended, where it would have to wait and its workflow says that it is refused then.
+    /// Refuses to continue a run that has ended, where it would have to wait and its document says that it is refused then.
     pub(super) async fn may_rejoin(&self, program: &Program, state: &State, resume: &Resume) -> Result<(), Fault> {
         if !resume.reopens() || !is_in_line(program, state) || state.header.caller.is_some() {
             return Ok(());

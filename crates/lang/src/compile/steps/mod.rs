@@ -132,6 +132,22 @@ impl Roots {
     }
 }
 
+/// Where a document says how many runs of it are under way at a time; none where one of its kind can't.
+pub(crate) fn concurrency_at(document: &Document) -> Option<&'static str> {
+    match document.kind? {
+        DocumentKind::Workflow => Some("/definition/concurrency"),
+        DocumentKind::Loop => Some("/concurrency"),
+        _ => None,
+    }
+}
+
+/// What the runs of a document that are counted together have in common, and its place.
+pub(super) fn key_of_line(document: &Document) -> Option<(String, &Value)> {
+    let at = format!("{}/key", concurrency_at(document)?);
+    let key = document.value.pointer(&at)?;
+    Some((at, key))
+}
+
 /// Whether a document is a loop of mode `foreach`.
 pub(crate) fn is_foreach(document: &Document) -> bool {
     document.kind == Some(DocumentKind::Loop)

@@ -25,7 +25,7 @@ use super::super::prompt::Inputs;
 use super::super::react::{Around, LoweredLoop, ReadLoop, react};
 use super::choose::is_choice;
 use super::named::named_document;
-use super::{Inner, KnownValue, ListSource, MAX_STEPS, Steps, name_of_loop, output, result, roots};
+use super::{Inner, KnownValue, ListSource, MAX_STEPS, Steps, key_of_line, name_of_loop, output, result, roots};
 use crate::compile::DatabaseProbe;
 use crate::compile::context::Context;
 use crate::compile::documents;
@@ -70,8 +70,11 @@ pub(in crate::compile) fn walk<'a>(
     let roots = roots(main);
     let mut context = walk.first();
     let at = |pointer: &str| main.value.pointer(pointer);
-    if let Some(key) = at("/definition/concurrency/key") {
-        walk.values("/definition/concurrency/key", key, &context);
+    if let Some((at, key)) = key_of_line(main) {
+        walk.values(&at, key, &context);
+    }
+    if roots.is_empty() {
+        return walk.steps;
     }
     for (pointer, condition) in [("/definition/condition", "/definition/condition"), ("/filter", "/filter/condition")] {
         if let Some(value) = at(pointer) {
