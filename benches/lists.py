@@ -3,7 +3,8 @@
 
 Needs what store.py needs. One worker makes the runs by a script: most of ten steps, some that fail, and some that wait for a human,
 each with a text of its own. Then each list, search, filter and report is asked for, as the page and an operator do; the table says
-the median of the milliseconds, and the script fails if one is over the bar. It takes some ten minutes and 2 GB of disk.
+the median of the milliseconds, and the script fails if one is over the bar. It takes some ten minutes and 2 GB of disk; with
+`--real 500` the others are copies of 500 real ones by SQL, over 29 days, which takes two minutes.
 """
 import argparse
 import concurrent.futures
@@ -12,13 +13,18 @@ import datetime
 import http.client
 import json
 import os
+import sqlite3
+import statistics
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import store
 
 BAR_MS = 300
+DAYS = 29
 NAMES = ("Ada", "Ben", "Cleo", "Dora", "Emil", "Finn", "Gerd", "Hana", "Ines", "Jon")
 
 
@@ -63,6 +69,58 @@ def fill(worker, runs, clients):
             pass
 
 
+# The copies are the newer ones: lists go by the numbers of the rows, and so do the times.
+COPY_POSTGRES = """
+CREATE TEMP TABLE real AS SELECT * FROM loopctl.runs ORDER BY id;
+INSERT INTO loopctl.runs ({columns}) SELECT {values} FROM real t, generate_series(1, {copies}) n ORDER BY n, t.id;
+CREATE TEMP TABLE pairs AS SELECT r.id AS new, t.id AS old FROM real t, generate_series(1, {copies}) n, loopctl.runs r
+  WHERE r.run_id = t.run_id || '-' || n;
+ANALYZE pairs;
+INSERT INTO loopctl.events (run, seq, fence, sum, event)
+  SELECT p.new, e.seq, e.fence, e.sum, e.event FROM pairs p JOIN loopctl.events e ON e.run = p.old ORDER BY p.new, e.seq;
+INSERT INTO loopctl.run_texts (run, sha256) SELECT p.new, x.sha256 FROM pairs p JOIN loopctl.run_texts x ON x.run = p.old;
+INSERT INTO loopctl.audit (at_ms, action, actor, detail, run_id, loop_name, org, times)
+  SELECT a.at_ms, a.action, a.actor, a.detail, a.run_id || '-' || n, a.loop_name, a.org, a.times
+  FROM loopctl.audit a, generate_series(1, {copies}) n WHERE a.run_id IS NOT NULL ORDER BY n, a.id;
+VACUUM ANALYZE;
+"""
+
+
+def moved(name, copies):
+    """The value of a column in a copy."""
+    if name == "run_id":
+        return "t.run_id || '-' || n"
+    if name in ("started_at_ms", "updated_at_ms"):
+        return f"t.{name} - {DAYS * 86_400_000} + n * CAST({DAYS * 86_400_000 // copies} AS bigint)"
+    return f"t.{name}"
+
+
+def copy_in_postgres(postgres, copies):
+    rows = postgres.sql("SELECT column_name FROM information_schema.columns WHERE table_schema = 'loopctl' AND table_name = 'runs' AND column_name <> 'id'")
+    columns = [row[0] for row in rows]
+    values = ", ".join(moved(name, copies) for name in columns)
+    postgres.sql(COPY_POSTGRES.format(columns=", ".join(columns), values=values, copies=copies))
+
+
+def copy_in_sqlite(path, copies):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as store:
+        columns = {table: [row[1] for row in store.execute(f"PRAGMA table_info({table})")] for table in ("runs", "events", "run_texts", "audit")}
+        store.execute("BEGIN")
+        store.execute("CREATE TEMP TABLE real AS SELECT id, run_id FROM runs")
+        first, count = store.execute("SELECT max(id), count(*) FROM real").fetchone()
+        store.execute(f"CREATE TEMP TABLE pairs AS WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {copies})"
+                      f" SELECT n, id AS old, {first} + (n - 1) * {count} + row_number() OVER (PARTITION BY n ORDER BY id) AS new FROM n, real")
+        own = {"runs": "id", "events": "run", "run_texts": "run"}
+        for table, key in own.items():
+            values = ["pairs.new" if name == key else moved(name, copies).replace("|| n", "|| pairs.n").replace("n *", "pairs.n *") for name in columns[table]]
+            store.execute(f"INSERT INTO {table} ({', '.join(columns[table])}) SELECT {', '.join(values)} FROM pairs JOIN {table} t ON t.{key} = pairs.old ORDER BY pairs.new")
+        names = [name for name in columns["audit"] if name != "id"]
+        values = ["t.run_id || '-' || pairs.n" if name == "run_id" else f"t.{name}" for name in names]
+        store.execute(f"INSERT INTO audit ({', '.join(names)}) SELECT {', '.join(values)} FROM pairs JOIN real ON real.id = pairs.old JOIN audit t ON t.run_id = real.run_id ORDER BY pairs.new")
+        store.execute("COMMIT")
+        store.execute("ANALYZE")
+
+
 def questions():
     """What an operator asks for, by its name."""
     def ago(**time):
@@ -85,18 +143,35 @@ def questions():
     }.items()
 
 
-def measured(program, folder, address, arguments):
-    """The milliseconds of each question."""
-    worker = store.Worker(program, folder, address)
-    with contextlib.closing(worker):
-        fill(worker, arguments.runs, arguments.clients)
-        return {name: worker.timed("GET", path, 9) for name, path in questions()}
+def stats(program, address):
+    """The milliseconds of `loopctl stats`, from the start of the process to its end."""
+    found = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([program, "stats", "--store", address, "--output", "json"], check=True, stdout=subprocess.DEVNULL)
+        found.append((time.perf_counter() - start) * 1000)
+    return statistics.median(found)
+
+
+def measured(program, folder, address, arguments, copied):
+    """The milliseconds of each question. `copied` makes the number of copies that it is given of each run."""
+    real = min(arguments.real or arguments.runs, arguments.runs)
+    with contextlib.closing(store.Worker(program, folder, address)) as worker:
+        fill(worker, real, arguments.clients)
+        if real == arguments.runs:
+            times = {name: worker.timed("GET", path, 9) for name, path in questions()}
+            return {**times, "loopctl stats": stats(program, address)}
+    copied(arguments.runs // real - 1)
+    with contextlib.closing(store.Worker(program, folder, address)) as worker:
+        times = {name: worker.timed("GET", path, 9) for name, path in questions()}
+    return {**times, "loopctl stats": stats(program, address)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--loopctl", default="target/release/loopctl", help="the program (target/release/loopctl)")
     parser.add_argument("--runs", type=int, default=100_000, help="runs in each store (100000)")
+    parser.add_argument("--real", type=int, help="how many are real; the others are copies of them. All, if it is left out")
     parser.add_argument("--clients", type=int, default=32, help="runs at once while they are made (32)")
     arguments = parser.parse_args()
     program = os.path.abspath(arguments.loopctl)
@@ -106,10 +181,11 @@ def main():
         os.mkdir(folder)
         os.mkdir(data)
         project(folder)
-        sqlite = measured(program, folder, f"sqlite:{os.path.join(top, 'runs.db')}", arguments)
+        path = os.path.join(top, "runs.db")
+        sqlite = measured(program, folder, f"sqlite:{path}", arguments, lambda copies: copy_in_sqlite(path, copies))
         postgres = store.Postgres(data)
         with contextlib.closing(postgres):
-            of_postgres = measured(program, folder, postgres.url, arguments)
+            of_postgres = measured(program, folder, postgres.url, arguments, lambda copies: copy_in_postgres(postgres, copies))
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {arguments.runs:,} runs\n\n{'what':32} {'SQLite':>9} {'PostgreSQL':>11}")
     over = [name for name in sqlite if max(sqlite[name], of_postgres[name]) > BAR_MS]
     for name, time in sqlite.items():
