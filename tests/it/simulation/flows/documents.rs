@@ -37,7 +37,8 @@ pub fn made(number: u64, purpose: Purpose, alone: bool) -> Arc<Made> {
         return Arc::clone(known);
     }
     let (chance, waits) = (Chance::new(number ^ 0x00f1_0000), Chance::new(number ^ 0x0a17_0000));
-    let mut maker = Maker { chance, waits, purpose, alone, steps: 0 };
+    let choices = Chance::new(number ^ 0x0c40_0000);
+    let mut maker = Maker { chance, waits, choices, purpose, alone, steps: 0, choices_made: 0 };
     let document = maker.document();
     let mut texts = Texts::new(Source::new("workflow.json", document.to_string()));
     texts.actions.push(Source::new("actions/all.json", actions().to_string()));
@@ -77,9 +78,12 @@ struct Maker {
     chance: Chance,
     /// Where steps wait for a time: apart, so that the other steps of a document stay what they were.
     waits: Chance,
+    /// Where a case of several runs: apart for the same reason.
+    choices: Chance,
     purpose: Purpose,
     alone: bool,
     steps: usize,
+    choices_made: usize,
 }
 
 /// Paths that lead to a number, in one list of steps. Those of skipped steps lead nowhere.
@@ -112,7 +116,38 @@ impl Maker {
             }
             steps.insert(usize::try_from(at).unwrap(), wait);
         }
+        if self.purpose != Purpose::Shuffled && self.choices.one_in(4) {
+            let at = self.choices.below(count + 1);
+            let choice = self.choice();
+            steps.insert(usize::try_from(at).unwrap(), choice);
+        }
         steps
+    }
+
+    /// A choice whose cases call, by the number of the input or by a key that may not be there.
+    fn choice(&mut self) -> Value {
+        self.choices_made += 1;
+        let id = format!("c{}", self.choices_made);
+        let mut call = |case: &str| {
+            let kind = self.choices.pick(&["look", "put"]);
+            let step = json!({ "step": format!("{id}{case}"), "of": "@input.n" });
+            json!([{ "type": kind, "properties": step, "outputKey": format!("{id}{case}") }])
+        };
+        let steps = [call("a"), call("b"), call("c")];
+        let number = self.choices.below(9);
+        let last = match self.choices.below(4) {
+            0 => json!({ "hasKey": "f0" }),
+            1 => json!({ "greaterThan": [{ "length": "@input.items" }, number] }),
+            _ => json!({ "greaterThan": ["@input.n", number / 2] }),
+        };
+        let [first, second, otherwise] = steps;
+        let cases = json!([{ "when": { "equal": ["@input.n", number] }, "steps": first },
+            { "when": last, "steps": second }]);
+        let mut choice = json!({ "type": "choose", "id": id, "cases": cases });
+        if self.choices.one_in(2) {
+            choice["otherwise"] = otherwise;
+        }
+        choice
     }
 
     fn step(&mut self, depth: usize, names: &mut Names) -> Value {

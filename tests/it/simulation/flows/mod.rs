@@ -43,24 +43,34 @@ fn meaning<'m>(document: &Value, model: &mut Model<'m>) -> Listed {
     model.list(document["definition"]["actions"].as_array().unwrap(), "", &[], u64::MAX)
 }
 
-/// Holds what came of a workflow against what it means. Returns how many items spent all that they may.
-fn compared(played: &Played, document: &Value, input: &Value, outside: Outside) -> usize {
+/// What a workflow reached that its events do not say.
+#[derive(Clone, Copy)]
+struct Reached {
+    /// How many items spent all that they may.
+    over_budget: usize,
+    /// How many cases of choices ran.
+    cases: usize,
+}
+
+/// Holds what came of a workflow against what it means.
+fn compared(played: &Played, document: &Value, input: &Value, outside: Outside) -> Reached {
     let mut model = Model::new(outside, input, played);
     let listed = meaning(document, &mut model);
     let said = || format!("{document:#}\n{input}\n{:?}", played.ending);
     let over_budget = model.faults.values().filter(|code| *code == "budget").count();
+    let reached = Reached { over_budget, cases: model.cases };
     if !listed.failed {
         assert_eq!(played.ending.status, Status::Completed, "{}", said());
         let answer = &played.ending.answer.as_ref().unwrap().answer;
         assert_eq!(without_errors(answer), Value::Object(listed.keys), "{}", said());
-        return over_budget;
+        return reached;
     }
     assert_eq!(played.ending.status, Status::Failed, "{}", said());
     let error = played.ending.error.as_ref().unwrap();
     let at = error.step.as_ref().unwrap();
     assert!(model.faults.contains_key(at), "{at} does not fail: {:?}\n{}", model.faults, said());
     each_open_loop(&played.state.as_flow().unwrap().progress.root, &mut |items| holds_when_stopped(items, &model, at));
-    over_budget
+    reached
 }
 
 /// What failed items said of the reason is not compared: where a loop inside stopped, it is one of several.
@@ -115,7 +125,8 @@ fn play(seed: u64) -> BTreeMap<&'static str, u64> {
         world = world.healing();
     }
     let played = world.play(&input);
-    let over_budget = compared(&played, &together.document, &input, Outside { healed: played.healed, ..outside });
+    let Reached { over_budget, cases } =
+        compared(&played, &together.document, &input, Outside { healed: played.healed, ..outside });
     let quiet = World::new(&alone.program, outside, seed, 0).play(&input);
     compared(&quiet, &alone.document, &input, outside);
     if played.lost.is_empty() && played.late.is_empty() && quiet.late.is_empty() && !played.healed {
@@ -123,7 +134,10 @@ fn play(seed: u64) -> BTreeMap<&'static str, u64> {
         assert_eq!(answer(&played), answer(&quiet));
     }
     let mut seen = played.seen;
-    for (what, count) in [("items over their time", played.late.len()), ("items over their budget", over_budget)] {
+    let late = played.late.len();
+    for (what, count) in
+        [("items over their time", late), ("items over their budget", over_budget), ("cases of choices", cases)]
+    {
         *seen.entry(what).or_default() += count as u64;
     }
     *seen.entry(if played.ending.status == Status::Completed { "completed" } else { "failed" }).or_default() += 1;
@@ -146,6 +160,7 @@ fn reaches_all(seen: &BTreeMap<String, u64>, worlds: u64) {
         ("waits that are over", 30),
         ("waits that were ended", 30),
         ("decisions beside", 10),
+        ("cases of choices", 2),
         ("items over their time", 30),
         ("items over their budget", 150),
         ("budgets raised", 150),

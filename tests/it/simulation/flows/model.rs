@@ -23,6 +23,14 @@ pub struct Model<'m> {
     pub faults: BTreeMap<String, String>,
     /// The entries of all items, by the address of the item.
     pub entries: BTreeMap<String, Value>,
+    /// How many cases of choices ran.
+    pub cases: usize,
+}
+
+/// The case of a choice: its part of the addresses, and its steps.
+struct Case<'s> {
+    name: String,
+    steps: &'s [Value],
 }
 
 /// A list of steps that ended.
@@ -49,6 +57,7 @@ impl<'m> Model<'m> {
             spent: 0,
             faults: BTreeMap::new(),
             entries: BTreeMap::new(),
+            cases: 0,
         }
     }
 
@@ -65,6 +74,23 @@ impl<'m> Model<'m> {
                 match (holds, step.get("onFalse")) {
                     (Some(false), Some(other)) => (step, name) = (other, id_of(other, format!("{name}f"))),
                     (Some(false), None) => break,
+                    (Some(true), _) if kind_of(step) == "choose" && !self.late.contains(&at) => {
+                        let Some(case) = self.case(step, &at, &names) else {
+                            (listed.ran, listed.failed) = (true, true);
+                            return listed;
+                        };
+                        let Some(Case { name, steps }) = case else { break };
+                        self.cases += 1;
+                        let inner = self.list(steps, &format!("{at}.{name}."), &names, most);
+                        listed.ran = true;
+                        if inner.failed {
+                            listed.failed = true;
+                            return listed;
+                        }
+                        listed.keys.extend(inner.keys);
+                        listed.last = inner.last;
+                        break;
+                    }
                     (holds, _) => {
                         listed.ran = true;
                         let is_spent = self.spent >= most;
@@ -88,6 +114,22 @@ impl<'m> Model<'m> {
             }
         }
         listed
+    }
+
+    /// The first case of a choice that holds, if there is one; none when a condition can't be judged.
+    fn case<'s>(&mut self, step: &'s Value, at: &str, names: &Names<'_>) -> Option<Option<Case<'s>>> {
+        for (number, case) in step["cases"].as_array().unwrap().iter().enumerate() {
+            match self.holds(&case["when"], names) {
+                Some(true) => return Some(Some(Case { name: number.to_string(), steps: case["steps"].as_array()? })),
+                Some(false) => {}
+                None => {
+                    self.fails(at, "bad_condition");
+                    return None;
+                }
+            }
+        }
+        let otherwise = step.get("otherwise").and_then(Value::as_array);
+        Some(otherwise.map(|steps| Case { name: "otherwise".to_owned(), steps }))
     }
 
     fn fails(&mut self, at: &str, code: &str) -> Given {
