@@ -5,6 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::drive::clock;
 use crate::journal::{ListedStatus, RunFilter};
+use crate::serve::view::session_in_store;
 
 /// Which runs of a store.
 #[derive(Debug, Clone, Default, Args)]
@@ -33,6 +34,9 @@ pub struct RunFilterArgs {
     /// Only runs that have this text in the beginning of their objective or input; the case of letters does not matter
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
+    /// Only runs of this session; with --org, of one of this organisation
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
 }
 
 /// Of what, of whom, and of when: what lists and reports of runs have in common.
@@ -83,6 +87,10 @@ impl RunFilterArgs {
         let asked: Vec<ListedStatus> = self.status.iter().copied().chain(flags).collect();
         RunFilter {
             search: self.search.clone(),
+            session: self.session.as_deref().map(|session| {
+                let org = self.bounds.org.as_deref().filter(|org| !org.is_empty());
+                session_in_store(org, session)
+            }),
             ended_since_ms: self.ended_since.map(AskedTime::at_ms),
             ended_until_ms: self.ended_until.map(AskedTime::at_ms),
             ..self.bounds.bound(RunFilter::of_statuses(&asked))
@@ -93,7 +101,7 @@ impl RunFilterArgs {
     pub fn is_any(&self) -> bool {
         let has_status = !self.status.is_empty() || self.failed || self.waiting || self.queued;
         let has_end = self.ended_since.is_some() || self.ended_until.is_some();
-        has_status || has_end || self.bounds.is_any() || self.search.is_some()
+        has_status || has_end || self.bounds.is_any() || self.search.is_some() || self.session.is_some()
     }
 }
 

@@ -17,6 +17,7 @@ use crate::trace::escape;
 use crate::trace::units::{plural, rfc3339};
 use table::ShownRuns;
 
+mod erase;
 mod prune;
 mod table;
 mod watch;
@@ -59,6 +60,7 @@ pub struct RunsCommand {
 /// What else can be done with runs.
 #[derive(Debug, Subcommand)]
 pub enum RunsTask {
+    Erase(erase::EraseTask),
     Prune(prune::PruneTask),
 }
 
@@ -117,8 +119,10 @@ impl RunsCommand {
     /// # Errors
     /// When the store can't be read.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
-        if let Some(RunsTask::Prune(task)) = self.task {
-            return task.perform(surface).await;
+        match self.task {
+            Some(RunsTask::Erase(task)) => return task.perform(surface).await,
+            Some(RunsTask::Prune(task)) => return task.perform(surface).await,
+            None => {}
         }
         let place = self.store.place()?;
         if self.watch {

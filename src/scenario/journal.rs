@@ -336,6 +336,10 @@ impl Journal for StoppableJournal {
         self.alive(|store| store.extras(run_id))
     }
 
+    fn forget(&self, session: &str) -> Ticket<u64> {
+        self.alive(|store| store.forget(session))
+    }
+
     fn prune(&self, which: PruneQuery) -> Ticket<u64> {
         self.alive(|store| store.prune(which))
     }

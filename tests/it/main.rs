@@ -32,6 +32,7 @@ mod embed_handles;
 mod embed_keeper;
 mod embed_parts;
 mod embedded_tools;
+mod erasure;
 mod estimate;
 mod fmt_command;
 mod gallery;

@@ -85,7 +85,7 @@ fn zsh_and_fish_offer_the_runs_of_the_folder_too() {
     let script = place.call(&["completions", "zsh"]).stdout;
     assert_eq!(
         script.matches(":_loopctl_runs'").count(),
-        12,
-        "resume, retry, rerun, cancel, trace, record, replay, fork, explain, export, and both of diff"
+        13,
+        "resume, retry, rerun, cancel, trace, record, replay, fork, explain, export, both of diff, and runs erase"
     );
 }

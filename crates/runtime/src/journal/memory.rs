@@ -616,4 +616,9 @@ impl Journal for MemoryJournal {
         let sessions = || self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         Ticket::ready(failpoint::store_call().map(|()| sessions().get(session).cloned().unwrap_or_default()))
     }
+
+    fn forget(&self, session: &str) -> Ticket<u64> {
+        let had = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(session).unwrap_or_default();
+        Ticket::ready(Ok(u64::try_from(had.len()).unwrap_or(u64::MAX)))
+    }
 }

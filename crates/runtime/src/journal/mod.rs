@@ -276,6 +276,11 @@ pub trait Journal: Send + Sync {
     /// The memory of a session.
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
 
+    /// Deletes the memory of a session; returns how many values it had.
+    fn forget(&self, _session: &str) -> Ticket<u64> {
+        Ticket::ready(Err(StoreError::Other("it forgets no session".to_owned())))
+    }
+
     /// Adds lines to the list of what was done, which only grows. What is done to a run by an event is written with that event
     /// (see [`Append::audit`] and [`NewRun::audit`]).
     fn note_audit(&self, lines: Vec<AuditLine>) -> Ticket<()>;

@@ -18,6 +18,8 @@ pub struct PruneQuery {
     pub dry_run: bool,
     /// Of which loops.
     pub loops: PrunedLoops,
+    /// Those with these ids only; of any id where it is none.
+    pub runs: Option<Vec<String>>,
 }
 
 /// The loops of which runs are deleted.
@@ -51,7 +53,14 @@ impl PrunedLoops {
 impl PruneQuery {
     /// All runs that ended before a moment, in these ways.
     pub fn all_before(before_ms: i64, statuses: Vec<Status>) -> Self {
-        Self { before_ms, statuses, most: usize::MAX, dry_run: false, loops: PrunedLoops::AllBut(Vec::new()) }
+        let loops = PrunedLoops::AllBut(Vec::new());
+        Self { before_ms, statuses, most: usize::MAX, dry_run: false, loops, runs: None }
+    }
+
+    /// The runs of these ids, however and whenever they ended.
+    pub fn of_runs(runs: Vec<String>) -> Self {
+        let statuses = vec![Status::Completed, Status::Failed, Status::Cancelled];
+        Self { runs: Some(runs), ..Self::all_before(i64::MAX, statuses) }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Runs that are deleted, the workers of a store, and what a copy of a run needs.
 
+use serde_json::json;
+
 use super::*;
 use crate::journal::prune::PrunedLoops;
 use crate::journal::{CallbackProgress, CallbackState, PruneQuery, RunExtras};
@@ -101,6 +103,27 @@ pub(super) fn runs_are_pruned_by_their_loops(journal: &dyn Journal) {
     assert_eq!(left(journal), ["c1"]);
     // A store that gives nothing back says so, and one that does comes to an end.
     while wait(journal.give_back_space()).unwrap() > 0 {}
+}
+
+pub(super) fn named_runs_and_the_memory_of_a_session_are_deleted(journal: &dyn Journal) {
+    for run_id in ["a", "b", "c"] {
+        ended(journal, new_run(run_id), Status::Completed, 9_000);
+    }
+    ended(journal, NewRun { parent_run_id: Some("b".to_owned()), ..new_run("b.1.0") }, Status::Completed, 9_000);
+    ended(journal, new_run("waits"), Status::Paused, 9_000);
+    let named = |ids: &[&str]| PruneQuery::of_runs(ids.iter().map(|id| (*id).to_owned()).collect());
+    let all = named(&["b", "waits", "c.1.0", "nobody"]);
+    assert_eq!(wait(journal.prune(PruneQuery { dry_run: true, ..all.clone() })).unwrap(), 1);
+    assert_eq!(wait(journal.prune(all)).unwrap(), 1);
+    assert_eq!(left(journal), ["a", "c", "waits"]);
+    assert_eq!(wait(journal.prune(named(&[]))).unwrap(), 0);
+    begin(journal, "r");
+    let remember = vec![("k".to_owned(), json!(1)), ("n".to_owned(), json!(2))];
+    wait(journal.append(Append { remember, ..event("r", 1, 1) })).unwrap();
+    assert_eq!(wait(journal.forget("nobody")).unwrap(), 0);
+    assert_eq!(wait(journal.recall("ada")).unwrap().len(), 2);
+    assert_eq!(wait(journal.forget("ada")).unwrap(), 2);
+    assert!(wait(journal.recall("ada")).unwrap().is_empty());
 }
 
 pub(super) fn a_key_is_free_again_when_its_run_is_pruned(journal: &dyn Journal) {

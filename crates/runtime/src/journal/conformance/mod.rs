@@ -157,6 +157,10 @@ pub const CASES: &[(&str, Case)] = &[
     ("runs_are_pruned_in_batches_the_oldest_first", administration::runs_are_pruned_in_batches_the_oldest_first),
     ("runs_are_pruned_by_their_loops", administration::runs_are_pruned_by_their_loops),
     (
+        "named_runs_and_the_memory_of_a_session_are_deleted",
+        administration::named_runs_and_the_memory_of_a_session_are_deleted,
+    ),
+    (
         "imported_runs_are_pruned_as_cancelled_ones_also_when_they_had_not_ended",
         administration::imported_runs_are_pruned_as_cancelled_ones_also_when_they_had_not_ended,
     ),

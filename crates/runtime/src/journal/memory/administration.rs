@@ -79,6 +79,7 @@ impl StoredRun {
             && record.at_ms < which.before_ms
             && self.parent_run_id.is_none()
             && which.loops.has(&self.loop_name)
+            && which.runs.as_ref().is_none_or(|runs| runs.iter().any(|run| **run == *self.run_id))
             && !data.driven
             && (self.callback_url.is_none() || data.callback.state != CallbackState::Pending)
     }

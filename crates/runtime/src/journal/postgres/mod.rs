@@ -534,4 +534,9 @@ impl Journal for PostgresJournal {
         let session = session.to_owned();
         self.ask(move |database| async move { database.recall(session).await })
     }
+
+    fn forget(&self, session: &str) -> Ticket<u64> {
+        let session = session.to_owned();
+        self.ask(move |database| async move { database.forget(session).await })
+    }
 }

@@ -16,11 +16,13 @@ macro_rules! is_imported {
         concat!("substring(", $run, ".identity FROM 1 FOR 10) = 'imported: '::bytea")
     };
 }
-/// What holds of each run that may be deleted. `$1` is the moment, `$3` the only loop, `$4` the loops that are left out.
+/// What holds of each run that may be deleted. `$1` is the moment, `$3` the only loop, `$4` the loops that are left out, `$5` the
+/// only runs.
 macro_rules! is_free {
     () => {
         concat!(
             "r.updated_at_ms < $1 AND ($3::text IS NULL OR r.loop_name = $3) AND r.loop_name <> ALL ($4)
+  AND ($5::text[] IS NULL OR r.run_id = ANY ($5))
   AND (r.driver IS NULL OR NOT ",
             lives!("r.driver"),
             ") AND r.callback IS DISTINCT FROM 'pending'
@@ -66,11 +68,11 @@ const COUNT: &str = concat!(
 const PRUNE: &str = concat!(
     "WITH ended AS MATERIALIZED (SELECT r.id, r.run_id FROM @.runs r WHERE ",
     ended!(),
-    " ORDER BY r.updated_at_ms LIMIT $5 FOR UPDATE SKIP LOCKED
+    " ORDER BY r.updated_at_ms LIMIT $6 FOR UPDATE SKIP LOCKED
 ), waiting AS MATERIALIZED (SELECT r.id, r.run_id FROM @.runs r WHERE ",
     waiting!(),
-    " LIMIT $5 FOR UPDATE SKIP LOCKED
-), old AS MATERIALIZED (SELECT id, run_id FROM ended UNION ALL SELECT id, run_id FROM waiting LIMIT $5
+    " LIMIT $6 FOR UPDATE SKIP LOCKED
+), old AS MATERIALIZED (SELECT id, run_id FROM ended UNION ALL SELECT id, run_id FROM waiting LIMIT $6
 ), gone AS MATERIALIZED (
   SELECT id FROM old UNION ALL
   SELECT b.id FROM old JOIN @.runs b ON b.called_by IS NOT NULL
@@ -91,6 +93,8 @@ WHERE NOT EXISTS (SELECT 1 FROM @.run_texts n WHERE n.sha256 = t.sha256) LIMIT $
 /// The most texts that are deleted at a time.
 const MAX_TEXTS: i64 = 200;
 
+const FORGET: &str =
+    "WITH gone AS (DELETE FROM @.session_memory WHERE session = $1 RETURNING 1) SELECT count(*) FROM gone";
 const EXTRAS: &str =
     "SELECT id, token, due_at_ms, waits_since_ms, start_key, search_text, title, awaits, line, line_limit, line_rule
   FROM @.runs WHERE run_id = $1";
@@ -102,15 +106,16 @@ impl Database {
         let most = i64::try_from(which.most).unwrap_or(i64::MAX);
         let pruned = self.persist(|| async {
             let (only, but) = which.loops.names();
-            let parameters: [Parameter<'_>; 5] = [
+            let parameters: [Parameter<'_>; 6] = [
                 (&which.before_ms, Type::INT8),
                 (&statuses, Type::TEXT_ARRAY),
                 (&only, Type::TEXT),
                 (&but, Type::TEXT_ARRAY),
+                (&which.runs, Type::TEXT_ARRAY),
                 (&most, Type::INT8),
             ];
             let rows = if which.dry_run {
-                self.slow.query(COUNT, parameters.get(..4).unwrap_or_default()).await?
+                self.slow.query(COUNT, parameters.get(..5).unwrap_or_default()).await?
             } else {
                 self.slow.query(PRUNE, &parameters).await?
             };
@@ -121,6 +126,15 @@ impl Database {
             self.forget_texts().await?;
         }
         Ok(u64::try_from(pruned).unwrap_or_default())
+    }
+
+    /// Deletes the memory of a session. An answer that was lost is asked for again, and has 0 then.
+    pub(super) async fn forget(&self, session: String) -> Result<u64, StoreError> {
+        let forgotten = self.persist(|| async {
+            let rows = self.quick.query(FORGET, &[(&session, Type::TEXT)]).await?;
+            Ok(rows.first().map(|row| row.try_get::<_, i64>(0)).transpose()?.unwrap_or_default())
+        });
+        Ok(u64::try_from(forgotten.await?).unwrap_or_default())
     }
 
     /// Deletes texts that no run names. A run that names one again right now must find it: the table is locked against

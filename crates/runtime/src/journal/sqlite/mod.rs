@@ -51,7 +51,7 @@ use self::decisions::{QueueDecision, SettleDecision};
 use self::drivers::Drivers;
 use self::leases::Leases;
 use self::outside_events::{MarkEvent, PutEvent};
-use self::prune::GiveBackSpace;
+use self::prune::{ForgetSession, GiveBackSpace};
 use self::queue::{Claim, NoteModelWait, RetryAt};
 use self::reads::{Census, SqliteReader};
 use self::record_columns::CompleteRow;
@@ -539,5 +539,9 @@ impl Journal for SqliteJournal {
         }
         let session = session.to_owned();
         self.quick.ask(None, move |connection| reads::memory(connection, &session))
+    }
+
+    fn forget(&self, session: &str) -> Ticket<u64> {
+        self.write(ForgetSession(session.to_owned()))
     }
 }

@@ -23,6 +23,7 @@ macro_rules! is_free {
     () => {
         concat!(
             "updated_at_ms < ?1 AND (?5 IS NULL OR loop_name = ?5) AND loop_name NOT IN (SELECT value FROM json_each(?6))
+  AND (?7 IS NULL OR run_id IN (SELECT value FROM json_each(?7)))
   AND (driver IS NULL OR driver NOT IN (SELECT value FROM json_each(?3)))
   AND (callback IS NULL OR callback <> 'pending')
   AND NOT EXISTS (SELECT 1 FROM runs AS b WHERE b.parent_run_id IS NOT NULL
@@ -34,7 +35,7 @@ macro_rules! is_free {
     };
 }
 /// The runs that may be deleted. `?1` is the moment, `?2` the statuses, `?3` the drivers that live, `?4` the bound, `?5` the
-/// only loop, `?6` the loops that are left out. The first line is the condition of the index `runs_by_end`; what follows
+/// only loop, `?6` the loops that are left out, `?7` the only runs. The first line is the condition of the index `runs_by_end`; what follows
 /// `UNION ALL` are the imported runs that wait for a human.
 const OLD: &str = concat!(
     "SELECT id, run_id, updated_at_ms FROM runs
@@ -64,9 +65,10 @@ impl WriteRequest for PruneQuery {
         let statuses: Vec<String> = self.statuses.iter().filter_map(word).collect();
         let most = if self.dry_run { -1 } else { i64::try_from(self.most).unwrap_or(i64::MAX) };
         let (only, but) = self.loops.names();
+        let runs = self.runs.as_deref().map(listed);
         let old: Vec<(i64, String)> = connection
             .prepare_cached(OLD)?
-            .query_map(params![self.before_ms, listed(&statuses), living, most, only, listed(but)], |row| {
+            .query_map(params![self.before_ms, listed(&statuses), living, most, only, listed(but), runs], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?
             .collect::<Result<_, _>>()?;
@@ -77,6 +79,23 @@ impl WriteRequest for PruneQuery {
             }
         }
         Ok(u64::try_from(old.len()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Deletes the memory of a session.
+pub(super) struct ForgetSession(pub(super) String);
+
+impl WriteRequest for ForgetSession {
+    type Answer = u64;
+
+    fn run_id(&self) -> &str {
+        ""
+    }
+
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<u64, RequestError> {
+        let sql = "DELETE FROM session_memory WHERE session = ?1";
+        let deleted = transaction.connection.prepare_cached(sql)?.execute([&self.0])?;
+        Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
     }
 }
 

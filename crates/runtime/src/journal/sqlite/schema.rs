@@ -578,7 +578,7 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreError> {
     connection
         .execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-             PRAGMA journal_size_limit = 16777216; PRAGMA cell_size_check = ON;",
+             PRAGMA journal_size_limit = 16777216; PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON;",
         )
         .map_err(failed)?;
     match found {
