@@ -32,7 +32,8 @@ use survey::{Findings, Survey};
   loopctl check loops --format sarif > check.sarif
   loopctl check loops --fix
   loopctl check loops --env                         # before they are served here
-  loopctl check loops --connect                     # queries are prepared at their servers")]
+  loopctl check loops --connect                     # queries are prepared at their servers
+  loopctl check loops --estimate                    # with what a run of each can use at most")]
 pub struct CheckCommand {
     /// Documents, or their names (`triage` is triage.json), and folders; `-` reads stdin. Default: the current folder
     pub paths: Vec<PathBuf>,
@@ -54,6 +55,9 @@ pub struct CheckCommand {
     /// Also report the secrets and the keys of models that the loops need and that can't be read here
     #[arg(long)]
     pub env: bool,
+    /// Also print what a run of each loop and workflow can use at most, as `loopctl estimate` does in full
+    #[arg(long)]
+    pub estimate: bool,
 }
 
 /// The output format of the report.
@@ -92,6 +96,9 @@ impl CheckCommand {
         if self.connect {
             survey.with_servers();
         }
+        if self.estimate {
+            survey.with_estimates();
+        }
         let (found, applied) =
             if self.fix { fixes::apply(&mut survey) } else { (survey.look(), AppliedFixes::default()) };
         if found.tally.files == 0 && found.diagnostics.is_empty() {
@@ -99,6 +106,7 @@ impl CheckCommand {
             return Err(none_found("nothing to check", paths, found.tally.skipped.len(), help));
         }
         surface.say(&report::fixed(&applied.fixes, &surface.err));
+        found.estimates.iter().for_each(|line| surface.say(&format!("{line}\n")));
         let tally = Tally { fixed: applied.fixes.len(), fixed_files: applied.files, ..found.tally.clone() };
         self.print(surface, &found, &tally)?;
         Ok(self.exit(&found, &applied))
@@ -156,6 +164,7 @@ mod tests {
         let check = |deny_warnings| CheckCommand {
             connect: false,
             env: false,
+            estimate: false,
             paths: vec![],
             format: ReportFormat::Json,
             deny_warnings,

@@ -214,6 +214,15 @@ const FIGURES: [(&str, BoundedFigure); 7] = [
 ];
 const NO_BOUND: &str = "no bound";
 
+/// What a run of a program can use at most, in a line.
+pub fn brief(program: &Program) -> String {
+    let estimate = estimate(program, EstimatedRun { model: None, input: None });
+    let [model_calls, tool_calls, .., tokens, usd, active] =
+        FIGURES.map(|(name, figure)| format!("{name} {}", figure_of(&estimate, figure)));
+    let name = escape::line(&estimate.name);
+    format!("{name}: a run can use at most: {model_calls}, {tool_calls}, {tokens}, {usd}, {active}")
+}
+
 /// The report for people.
 fn text(surface: &Surface, report: &EstimateReport, word: &str) -> String {
     let look = &surface.out;

@@ -11,6 +11,8 @@ pub struct ShownModelWait<'w> {
     /// The run below that asks the model, when it is not this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<&'w str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<&'static str>,
     model: &'w str,
     attempts: u32,
     since: String,
@@ -24,6 +26,7 @@ impl<'w> ShownModelWait<'w> {
     pub fn new(wait: &'w ModelWait, of: &str) -> Self {
         Self {
             run_id: Some(wait.run_id.as_str()).filter(|run_id| *run_id != of),
+            of: (!wait.of.is_model()).then(|| wait.of.word()),
             model: &wait.model,
             attempts: wait.attempts,
             since: rfc3339(wait.since_ms),
@@ -38,7 +41,7 @@ pub fn brief(wait: &ModelWait, now_ms: i64) -> String {
     let ModelWait { model, kind, attempts, .. } = wait;
     let since = elapsed(wait.since_ms, now_ms);
     if *attempts == 0 {
-        return format!("a request to the model {model} waits for its turn for {since}: {kind}");
+        return format!("{} waits for its turn for {since}: {kind}", in_line(wait));
     }
     match wait.again_at_ms.is_some_and(|at_ms| at_ms > now_ms) {
         true => format!("the model {model} is away for {since}: {kind} ({})", plural(*attempts, "attempt")),
@@ -58,7 +61,7 @@ pub fn sentence(wait: &ModelWait, of: &str, now_ms: i64) -> String {
     if *attempts == 0 {
         let (at, since) = (rfc3339(*since_ms), elapsed(*since_ms, now_ms));
         let until = later.map(|at_ms| format!("; it is sent in {}", elapsed(now_ms, at_ms))).unwrap_or_default();
-        return format!("a request to the model {model} {asker}waits for its turn since {at} ({since}): {kind}{until}");
+        return format!("{} {asker}waits for its turn since {at} ({since}): {kind}{until}", in_line(wait));
     }
     let again = match later {
         Some(at_ms) => format!("it is asked again in {}", elapsed(now_ms, at_ms)),
@@ -71,6 +74,12 @@ pub fn sentence(wait: &ModelWait, of: &str, now_ms: i64) -> String {
         elapsed(*since_ms, now_ms),
         plural(*attempts, "attempt")
     )
+}
+
+/// What waits for its turn.
+fn in_line(wait: &ModelWait) -> String {
+    let what = if wait.of.is_model() { "a request" } else { "a call" };
+    format!("{what} to the {} {}", wait.of.in_words(), wait.model)
 }
 
 /// The time from one moment to another; none for a clock that went back.

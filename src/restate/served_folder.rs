@@ -14,7 +14,10 @@ use crate::drive::run_meter::RunMeters;
 use crate::drive::start::Start;
 use crate::engine::event::Event;
 use crate::journal::Journal;
+use crate::language::Project;
 use crate::language::approval::OnExpiry;
+use crate::language::mcp::McpServer;
+use crate::language::project::Datasource;
 use crate::program::{Program, Tool};
 use crate::serve::Folder;
 use crate::serve::folder::ServedLoop;
@@ -61,6 +64,13 @@ impl ServedFolder {
             if offered.program.project.models.values().any(|model| model.rate.is_some()) {
                 return Err(format!(
                     "`{}`: the `rate` of a model of its project is held by a store, and the runs of a Restate server are not in one",
+                    offered.program.name
+                ));
+            }
+            if limits_calls(&offered.program.project) {
+                return Err(format!(
+                    "`{}`: a `rate` and a `max_concurrency` of calls of its project are held by a store, and the runs of a Restate server \
+                     are not in one",
                     offered.program.name
                 ));
             }
@@ -180,4 +190,12 @@ fn launches(program: &Program, level: usize) -> bool {
     level < crate::compile::MAX_LEVELS
         && (program.tools().iter().any(|tool| tool.launched().is_some())
             || program.called_loops().into_iter().any(|called| launches(called, level + 1)))
+}
+
+/// Whether a store holds limits of calls.
+fn limits_calls(project: &Project) -> bool {
+    let of_actions = project.action_limits.values().copied();
+    let of_datasources = project.datasources.values().map(Datasource::call_limits);
+    let of_servers = project.mcp.values().map(McpServer::call_limits);
+    of_actions.chain(of_datasources).chain(of_servers).any(|limits| limits.are_of_store())
 }

@@ -293,10 +293,11 @@ impl Feed {
             return None;
         }
         self.outage = known;
-        let ModelWait { run_id, model, attempts, since_ms, kind, again_at_ms, .. } = wait?;
+        let ModelWait { run_id, of, model, attempts, since_ms, kind, again_at_ms, .. } = wait?;
         let redact = Redaction::new(&self.program.project.redact);
         let away = Last::ModelAway {
             run_id: Some(run_id).filter(|run_id| *run_id != self.run_id),
+            of: (!of.is_model()).then(|| of.word().to_owned()),
             model,
             attempts,
             since: rfc3339(since_ms),

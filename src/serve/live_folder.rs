@@ -12,7 +12,7 @@ use super::folder::Folder;
 use crate::drive::answer_hint::AnswerHints;
 use crate::drive::engine::{Engine, EngineBuilder};
 use crate::drive::launcher::Launcher;
-use crate::drive::model::ModelGates;
+use crate::drive::model::CallGates;
 use crate::drive::run_meter::RunMeters;
 use crate::journal::Journal;
 use crate::language::Project;
@@ -40,7 +40,7 @@ pub struct EngineParts {
     /// Says how questions that are posted are answered.
     pub hints: Arc<dyn AnswerHints>,
     /// Where requests to models wait for their turn.
-    pub gates: Arc<ModelGates>,
+    pub gates: Arc<CallGates>,
 }
 
 impl LiveFolder {
@@ -60,7 +60,7 @@ impl LiveFolder {
     }
 
     /// Requests to models wait by what the projects of this folder say, also after another one was looked at.
-    pub fn read_gates(&self, gates: &ModelGates) {
+    pub fn read_gates(&self, gates: &CallGates) {
         projects(&self.folder).for_each(|(root, project)| gates.read(project, root));
     }
 

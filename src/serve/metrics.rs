@@ -26,7 +26,7 @@ use self::steps::StepMetrics;
 pub(super) use self::store_values::age_ms;
 pub use self::store_values::{StoreLook, StoreValues, wait_moments};
 use super::worker_folders::short;
-use crate::drive::model::ModelQueue;
+use crate::drive::model::{CallCircuit, CallQueue, CircuitState};
 use crate::engine::outcome::Status;
 
 /// The borders of the latency buckets in seconds: from a local call to the longest answer of a model.
@@ -110,6 +110,10 @@ pub struct Metrics {
     /// The requests to models that wait for their turn.
     in_line: Family<Labels, Gauge>,
     in_line_age: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>,
+    /// The calls of tools that do.
+    calls_in_line: Family<Labels, Gauge>,
+    calls_in_line_age: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>,
+    circuits: Family<Labels, Gauge>,
     tokens_expiring: Gauge,
     reload_failed: Gauge,
 }
@@ -174,6 +178,9 @@ impl Metrics {
             streams: Gauge::default(),
             in_line: Family::default(),
             in_line_age: Family::default(),
+            calls_in_line: Family::default(),
+            calls_in_line_age: Family::default(),
+            circuits: Family::default(),
             tokens_expiring: Gauge::default(),
             reload_failed: Gauge::default(),
         };
@@ -215,6 +222,12 @@ impl Metrics {
         to.register("model_requests_waiting", help, self.in_line.clone());
         let help = "How long the oldest of them has waited, by model";
         to.register("model_requests_oldest_seconds", help, self.in_line_age.clone());
+        let help = "Calls of tools that wait here for their turn now, by what limits them and its name";
+        to.register("tool_calls_waiting", help, self.calls_in_line.clone());
+        let help = "How long the oldest of them has waited, by what limits them and its name";
+        to.register("tool_calls_oldest_seconds", help, self.calls_in_line_age.clone());
+        let help = "The circuits of this process, by what they are of and its name: 0 closed, 1 half open, 2 open";
+        to.register("circuit_state", help, self.circuits.clone());
     }
 
     fn register_server(&mut self) {
@@ -355,6 +368,7 @@ impl Metrics {
             self.set_store(store);
         }
         self.set_lines(&now.queues);
+        self.set_circuits(&now.circuits);
         for (kind, count) in [("unknown", now.unknown_connections), ("known", now.known_connections)] {
             set(&self.connections.get_or_create(&vec![("kind", kind.to_owned())]), count);
         }
@@ -365,14 +379,39 @@ impl Metrics {
         Ok(format!("{own}{}# EOF\n", process::text()))
     }
 
-    fn set_lines(&self, queues: &[ModelQueue]) {
+    fn set_lines(&self, queues: &[CallQueue]) {
         self.in_line.clear();
         self.in_line_age.clear();
-        for queue in queues {
-            let labels = vec![("model", self.names.models.of(&queue.model).to_owned())];
+        self.calls_in_line.clear();
+        self.calls_in_line_age.clear();
+        let (models, calls): (Vec<_>, Vec<_>) = queues.iter().partition(|queue| queue.of.is_model());
+        for queue in calls {
+            let labels = vec![("of", queue.of.word().to_owned()), ("name", queue.name.clone())];
+            self.calls_in_line.get_or_create(&labels).inc_by(i64::try_from(queue.requests).unwrap_or(i64::MAX));
+            let age = self.calls_in_line_age.get_or_create(&labels);
+            age.set(age.get().max(seconds(age_ms(queue.since_ms))));
+        }
+        for queue in models {
+            let labels = vec![("model", self.names.models.of(&queue.name).to_owned())];
             self.in_line.get_or_create(&labels).inc_by(i64::try_from(queue.requests).unwrap_or(i64::MAX));
             let age = self.in_line_age.get_or_create(&labels);
             age.set(age.get().max(seconds(age_ms(queue.since_ms))));
+        }
+    }
+
+    /// Of two projects' circuits of one name, the one that lets less through counts.
+    fn set_circuits(&self, circuits: &[CallCircuit]) {
+        self.circuits.clear();
+        for circuit in circuits {
+            let value = match circuit.state {
+                CircuitState::Closed => 0,
+                CircuitState::HalfOpen => 1,
+                CircuitState::Open => 2,
+            };
+            let gauge = self
+                .circuits
+                .get_or_create(&vec![("of", circuit.of.word().to_owned()), ("name", circuit.name.clone())]);
+            gauge.set(gauge.get().max(value));
         }
     }
 
@@ -431,7 +470,9 @@ pub struct GaugeValues<'v> {
     pub store: Option<&'v StoreValues>,
     pub event_streams: usize,
     /// The requests to models that wait for their turn.
-    pub queues: Vec<ModelQueue>,
+    pub queues: Vec<CallQueue>,
+    /// The circuits of this process.
+    pub circuits: Vec<CallCircuit>,
     /// Tokens that have expired, or do soon.
     pub tokens_expiring: usize,
     /// Whether the folder was read again and is served as it was.

@@ -91,13 +91,16 @@ pub struct AgentStatus {
     pub trace: Option<Vec<TraceEntry>>,
 }
 
-/// A model that failed and is asked again.
+/// A model that failed and is asked again, or something at which a call waits for its turn.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ModelWaitView {
     /// The run below that asks it, when it is not this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_run_id: Option<String>,
-    /// The name of the model.
+    /// What a call waits for its turn at, when it is no model: `action`, `datasource` or `mcp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<&'static str>,
+    /// The name of the model, or of that.
     pub model: String,
     /// The attempts that failed so far; 0: none failed, and a request waits for its turn.
     pub attempts: u32,
@@ -118,6 +121,7 @@ impl ModelWaitView {
     fn new(wait: ModelWait, of: &str, redact: &Redaction) -> Self {
         Self {
             agent_run_id: Some(wait.run_id).filter(|run_id| run_id != of),
+            of: (!wait.of.is_model()).then(|| wait.of.word()),
             model: wait.model,
             attempts: wait.attempts,
             since: rfc3339(wait.since_ms),

@@ -33,6 +33,7 @@ pub use decided::{ANYBODY, CALLBACK, Decided, Decision, DecisionKind, DecisionRi
 pub use fork::{Fork, ForkPoint};
 pub use input_file::{InputFile, InputFileContent, account_at};
 pub use input_list::{InputList, spell_input};
+pub(crate) use model::is_no_time;
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, ReachedLimit, Reply, SaidCall, Tokens};
 pub use posted::QuestionPosted;
 pub use reasoning::Reasoning;

@@ -82,6 +82,8 @@ pub struct Operation<A> {
     pub progress: Progress,
     /// The attempts that failed and were followed by another one.
     pub attempts: Vec<CallAttempt>,
+    /// How long its attempts waited for their turns, in milliseconds.
+    pub waited_ms: u64,
     /// When it became due, in milliseconds since 1970.
     pub due_at_ms: i64,
     /// When it was requested last, in milliseconds since 1970; none before.
@@ -413,6 +415,7 @@ impl<A: Address> Operation<A> {
             input: input.into(),
             progress: Progress::Held,
             attempts: Vec::new(),
+            waited_ms: 0,
             due_at_ms,
             requested_at_ms: None,
             is_subrun: false,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::call_attempt::CallAttempt;
-use super::event::{CallId, FailedAttempt, ToolFault, ToolResult};
+use super::event::{CallId, FailedAttempt, ToolFault, ToolResult, is_no_time};
 use super::observation::cut_to;
 use super::operation::{AskedFor, Call, Progress};
 use super::state::{LoopState, Phase, State, StateHead, StoredEntry, Turn};
@@ -52,6 +52,9 @@ pub struct TraceEntry {
     pub success: bool,
     /// The time of the call in milliseconds; of the model, when nothing was called.
     pub duration_ms: u64,
+    /// How long the call waited for its turn before that, in milliseconds; left out when it did not wait.
+    #[serde(skip_serializing_if = "is_no_time")]
+    pub waited_ms: u64,
     /// The tokens of the reply, on the first entry of a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
@@ -113,6 +116,7 @@ impl TraceEntry {
             observation: entry.observation.value(),
             success: entry.success,
             duration_ms: entry.duration_ms,
+            waited_ms: entry.waited_ms,
             usage: entry.usage.map(TokenUsage::from),
             run_id: entry.run_id.as_deref().map(str::to_owned),
             error: entry.error.as_deref().cloned(),
@@ -157,6 +161,7 @@ impl TraceEntry {
             observation,
             success: call_status.is_none() && error.is_none(),
             duration_ms,
+            waited_ms: call.waited_ms,
             usage: turn.usage.filter(|_| first).map(TokenUsage::from),
             run_id: call.run_id.as_deref().map(str::to_owned),
             error,

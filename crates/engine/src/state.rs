@@ -199,6 +199,8 @@ pub struct StoredEntry {
     pub error: Option<Box<ToolFault>>,
     /// The time of the call in milliseconds; of the model, when nothing was called.
     pub duration_ms: u64,
+    /// How long the call waited for its turn, in milliseconds.
+    pub waited_ms: u64,
     /// The tokens of the reply; on the first entry of a turn.
     pub usage: Option<Tokens>,
     /// The sub-run, when the call was one.

@@ -138,6 +138,7 @@ mod tests {
     fn gives(index: u32, used: u64) -> EventKind {
         EventKind::ToolReturned(ToolReturned {
             attempts: Vec::new(),
+            waited_ms: 0,
             call: id(index),
             result: ToolResult::Ok(json!(index)),
             duration_ms: 1,

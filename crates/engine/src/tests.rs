@@ -81,6 +81,7 @@ fn says_with_reasoning(text: String) -> EventKind {
 pub(super) fn returns(iteration: u32, result: ToolResult) -> EventKind {
     EventKind::ToolReturned(ToolReturned {
         attempts: Vec::new(),
+        waited_ms: 0,
         call: CallId { iteration, index: 0 },
         result,
         duration_ms: 3,

@@ -34,6 +34,7 @@ fn calls(calls: &[(&str, Value)]) -> EventKind {
 fn returned(index: u32, result: ToolResult) -> EventKind {
     EventKind::ToolReturned(ToolReturned {
         attempts: Vec::new(),
+        waited_ms: 0,
         call: CallId { iteration: 1, index },
         result,
         duration_ms: 1,
@@ -244,7 +245,7 @@ fn any_event() -> impl Strategy<Value = EventKind> {
     ];
     prop_oneof![
         6 => any_reply(),
-        8 => (1..6_u32, 0..5_u32, result).prop_map(|(iteration, index, result)| EventKind::ToolReturned(ToolReturned { attempts: Vec::new(),
+        8 => (1..6_u32, 0..5_u32, result).prop_map(|(iteration, index, result)| EventKind::ToolReturned(ToolReturned { attempts: Vec::new(), waited_ms: 0,
             call: CallId { iteration, index }, result, duration_ms: 1, tokens: None, cost_usd: None, estimated: false, at_most: false, run_id: None
         })),
         4 => decision.prop_map(|decision| EventKind::Human(Decided::from(decision))),

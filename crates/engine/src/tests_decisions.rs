@@ -91,6 +91,7 @@ impl Played {
         let result = ToolResult::Ok(result);
         let returned = ToolReturned {
             attempts: Vec::new(),
+            waited_ms: 0,
             call,
             result,
             duration_ms: 1,

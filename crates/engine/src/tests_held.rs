@@ -56,6 +56,7 @@ fn id(index: u32) -> CallId {
 fn paid(index: u32, input: u64) -> EventKind {
     EventKind::ToolReturned(ToolReturned {
         attempts: Vec::new(),
+        waited_ms: 0,
         call: id(index),
         result: ToolResult::Ok(json!("said")),
         duration_ms: 1,

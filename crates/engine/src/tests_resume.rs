@@ -339,6 +339,7 @@ fn a_late_result_after_the_deadline_is_refused() {
     assert_eq!(state.entries().len(), 1, "the call that was cut off has its entry");
     let late = ToolReturned {
         attempts: Vec::new(),
+        waited_ms: 0,
         call: CallId { iteration: 1, index: 0 },
         result: ToolResult::Failed(ToolFault { class: "late".to_owned(), ..ToolFault::default() }),
         duration_ms: 1,

@@ -54,6 +54,7 @@ pub(super) fn returned(program: &LoopProgram, state: &mut LoopState, mut turn: T
     subrun::count(program, state, call.settled, returned.tokens, returned.cost_usd);
     call.run_id = returned.run_id.map(String::into_boxed_str);
     let duration_ms = call_attempt::time_of(&call.attempts).saturating_add(returned.duration_ms);
+    call.waited_ms = call.waited_ms.saturating_add(returned.waited_ms);
     returned.attempts.into_iter().for_each(|attempt| call.failed(attempt.into()));
     call.progress = Progress::Done { result: returned.result, duration_ms };
     Next::Settle(turn)
@@ -65,10 +66,11 @@ pub(super) fn retried(state: &mut LoopState, mut turn: Turn, retried: ToolRetrie
         Ok(call) => call,
         Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
     };
-    let ToolRetried { call: id, attempt, error, duration_ms, delay_ms, lost } = retried;
+    let ToolRetried { call: id, attempt, error, duration_ms, waited_ms, delay_ms, lost } = retried;
     if let Err(refused) = call.takes_attempt(attempt) {
         return Next::Refuse { phase: Phase::Acting { turn }, refused };
     }
+    call.waited_ms = call.waited_ms.saturating_add(waited_ms);
     call.failed(CallAttempt { at_ms: state.now.wall_ms, error, duration_ms, delay_ms, lost });
     if lost {
         return Next::Settle(turn);
@@ -323,7 +325,7 @@ pub(super) fn record(program: &LoopProgram, state: &mut LoopState, turn: Turn, e
     let mut outcomes = Vec::with_capacity(turn.calls.len());
     let most = window::observation_chars(program, state, turn.calls.len());
     for call in turn.calls {
-        let Call { address, name: tool, input, progress, run_id, requested_at_ms, attempts, .. } = call;
+        let Call { address, name: tool, input, progress, run_id, requested_at_ms, attempts, waited_ms, .. } = call;
         let input = Arc::unwrap_or_clone(input);
         let Progress::Done { result, duration_ms } = progress else { continue };
         let (value, error) = match result {
@@ -342,12 +344,14 @@ pub(super) fn record(program: &LoopProgram, state: &mut LoopState, turn: Turn, e
         }
         text.push_str(&kept);
         observations.push(Observation { text, failed: error.is_some() });
-        outcomes.push(ToolOutcome { tool, input, observation, error, duration_ms, run_id, requested_at_ms, attempts });
+        let times = CallTimes { duration_ms, waited_ms, requested_at_ms };
+        outcomes.push(ToolOutcome { tool, input, observation, error, times, run_id, attempts });
     }
     let step = (!outcomes.is_empty()).then(|| step_of(program, turn.iteration, &turn.thought, &outcomes));
     let (mut thought, mut usage) = (turn.thought.into_boxed_str(), turn.usage);
     for outcome in outcomes {
-        let ToolOutcome { tool, input, observation, error, duration_ms, run_id, requested_at_ms, attempts } = outcome;
+        let ToolOutcome { tool, input, observation, error, times, run_id, attempts } = outcome;
+        let CallTimes { duration_ms, waited_ms, requested_at_ms } = times;
         let action = shared(state.last_action(), &tool);
         push_tight(
             &mut state.entries,
@@ -361,6 +365,7 @@ pub(super) fn record(program: &LoopProgram, state: &mut LoopState, turn: Turn, e
                 success: error.is_none(),
                 error: error.map(Box::new),
                 duration_ms,
+                waited_ms,
                 usage: usage.take(),
                 run_id,
                 called_at_ms: requested_at_ms,
@@ -377,10 +382,16 @@ struct ToolOutcome {
     input: Value,
     observation: Value,
     error: Option<ToolFault>,
-    duration_ms: u64,
+    times: CallTimes,
     run_id: Option<Box<str>>,
-    requested_at_ms: Option<i64>,
     attempts: Vec<CallAttempt>,
+}
+
+/// The times of a call, in milliseconds: how long it took, how long it waited for its turn, and when it was requested, since 1970.
+struct CallTimes {
+    duration_ms: u64,
+    waited_ms: u64,
+    requested_at_ms: Option<i64>,
 }
 
 fn step_of(program: &LoopProgram, iteration: u32, thought: &str, outcomes: &[ToolOutcome]) -> StepDigest {

@@ -9,6 +9,7 @@ use serde::Deserialize as _;
 
 use crate::check::{ScriptedLoops, script_calls};
 use crate::cli::check::{token_loops, unused_targets, webhook_clashes};
+use crate::cli::estimate;
 use crate::cli::found_documents::{ReadTarget, is_lock, read_all};
 use crate::cli::report::Tally;
 use crate::cli::worker_threads::each;
@@ -40,6 +41,8 @@ pub struct Survey {
     environment: bool,
     /// The databases of the projects that were asked, by folder and project file, if servers are asked.
     servers: Option<ServersByProject>,
+    /// Whether what runs can use is estimated.
+    estimates: bool,
 }
 
 /// The databases of projects, by folder and the text of the project file.
@@ -56,6 +59,8 @@ pub struct Findings {
     pub tally: Tally,
     /// Whether a path could not be read.
     pub unreadable: bool,
+    /// What runs can use at most, a line for each loop and workflow that has no errors.
+    pub estimates: Vec<String>,
 }
 
 impl Survey {
@@ -78,12 +83,18 @@ impl Survey {
             stdin: OnceLock::new(),
             environment: false,
             servers: None,
+            estimates: false,
         })
     }
 
     /// Whether the secrets and keys that loops need are checked too.
     pub fn with_environment(&mut self, environment: bool) {
         self.environment = environment;
+    }
+
+    /// What a run of each loop and workflow can use is estimated too.
+    pub fn with_estimates(&mut self) {
+        self.estimates = true;
     }
 
     /// Queries are prepared at the servers of datasources too.
@@ -161,7 +172,8 @@ impl Survey {
         let targets: BTreeSet<String> = judged.iter().flat_map(|judged| judged.targets.iter().cloned()).collect();
         let hooked: Vec<Arc<Program>> = judged.iter().filter_map(|judged| judged.hooked.clone()).collect();
         found.report_clashes(&hooked);
-        for JudgedFile { faults, sources, kept, .. } in judged {
+        for JudgedFile { faults, sources, kept, estimate, .. } in judged {
+            found.estimates.extend(estimate);
             found.diagnostics.extend(faults);
             found.sources.extend(sources);
             let Some(document) = kept else { continue };
@@ -226,6 +238,8 @@ struct JudgedFile {
     targets: BTreeSet<String>,
     /// The workflow, if it has a webhook and can be compiled.
     hooked: Option<Arc<Program>>,
+    /// What a run of it can use at most, if that is asked for and nothing keeps it from running.
+    estimate: Option<String>,
     /// The document, when it is a script or a project file: what these say of loops is judged when all are known.
     kept: Option<Box<Document>>,
 }
@@ -241,6 +255,7 @@ impl JudgedFile {
             name: None,
             targets: BTreeSet::new(),
             hooked: None,
+            estimate: None,
             kept: None,
         }
     }
@@ -300,9 +315,11 @@ fn judge(work: CheckJob<'_>, declared: &Declared, survey: &Survey) -> JudgedFile
     let loops = ScriptedLoops { is_sound, ..loops };
     let name = examined.program.as_ref().map(|program| program.name.clone());
     let hooked = webhook_clashes::webhook_of(examined.program.as_ref());
+    let estimated = examined.program.as_ref().filter(|_| survey.estimates && is_sound);
+    let estimate = estimated.map(|program| estimate::brief(program));
     let is_kept = matches!(examined.document.kind, Some(DocumentKind::Script | DocumentKind::Project));
     let kept = is_kept.then(|| Box::new(examined.document));
-    JudgedFile { faults, sources, loops, is_looped: looped, name, targets, hooked, kept }
+    JudgedFile { faults, sources, loops, is_looped: looped, name, targets, hooked, estimate, kept }
 }
 
 /// Whether a project file has something that ends at a moment.

@@ -1,7 +1,7 @@
 // The steps of a workflow: all of them, the items of a loop as a grid, the steps of an item, or one step.
 
 import { graph } from "./graph.js";
-import { box, count, el, fill, plain, prose, took, when } from "./text.js";
+import { box, count, el, fill, plain, prose, took, waited, when } from "./text.js";
 
 /** The statuses in the order in which they are shown, and their words. */
 const WORDS = new Map([["running", "running"], ["waiting", "waiting"], ["uncertain", "uncertain"], ["failed", "failed"],
@@ -43,7 +43,7 @@ function progress(items) {
 function times(step) {
   if (!step.started_at || step.status === "skipped") return [];
   const ms = step.finished_at ? new Date(step.finished_at) - new Date(step.started_at) : -1;
-  return [when(step.started_at), ms < 0 ? "" : ` · ${took(ms)}`];
+  return [when(step.started_at), ms < 0 ? "" : ` · ${took(ms)}`, waited(step) ? ` · ${waited(step)}` : ""];
 }
 
 /** What a step is, and where it leads. `open`: with its input and its output. */

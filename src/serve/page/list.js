@@ -41,8 +41,8 @@ function subject(run) {
   if (run.copy) return ["asks", "a copy that came in a file"];
   if (run.behind) return ["asks", `waits for run ${run.behind} to end`];
   if (run.model_wait) {
-    const { model, attempts, kind } = run.model_wait;
-    return ["asks", attempts ? `the model ${model} is away: ${kind}` : `a request to the model ${model} waits: ${kind}`];
+    const { of, model, attempts, kind } = run.model_wait;
+    return ["asks", attempts ? `the model ${model} is away: ${kind}` : `a ${of ? "call" : "request"} to the ${of || "model"} ${model} waits: ${kind}`];
   }
   const about = run.title || "";
   return about ? ["", about] : ["id", run.agent_run_id];

@@ -152,8 +152,11 @@ export function continuation(event) {
 
 /** A model that failed and is asked again, or to which a request waits for its turn. */
 export const away = (wait) => !wait.attempts
-  ? [`A request to the model ${wait.model} waits for its turn since `, when(wait.since), `: ${wait.kind}.`, ...(wait.again_at ? [" It is sent at ", when(wait.again_at), "."] : [])] : [`The model ${wait.model} is away since `, when(wait.since),
+  ? [`A ${wait.of ? "call" : "request"} to the ${wait.of || "model"} ${wait.model} waits for its turn since `, when(wait.since), `: ${wait.kind}.`, ...(wait.again_at ? [" It is sent at ", when(wait.again_at), "."] : [])] : [`The model ${wait.model} is away since `, when(wait.since),
   `: ${count(wait.attempts, "attempt")} failed, the last one with ${wait.kind}. It is asked again at `, when(wait.again_at), "."];
+
+/** How long a call waited for its turn, from a second on. */
+export const waited = ({ waited_ms: ms = 0 }) => (amount(ms) < 1000 ? "" : `after a wait of ${took(ms)} for its turn`);
 
 /** How a call ended, how long it took, and when it was asked for, decided and made: equal times once. */
 export function ending(event) {
@@ -165,7 +168,7 @@ export function ending(event) {
     if (last && new Date(last.at).toLocaleString() === new Date(at).toLocaleString()) last.what = `${last.what.replace(" and ", ", ")} and ${what}`;
     else times.push({ what, at });
   }
-  return [[how, event.call_status ? "" : took(event.duration_ms)].filter(Boolean).join(" · "),
+  return [[how, event.call_status ? "" : took(event.duration_ms), waited(event)].filter(Boolean).join(" · "),
     ...times.map(({ what, at }) => [` · ${what} `, when(at)])];
 }
 

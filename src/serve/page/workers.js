@@ -34,21 +34,34 @@ function clock({ clock_ahead_ms: ahead }) {
   return Math.abs(ms) < CLOCK_DIFFERS_MS ? [] : el("div", { class: "fault" }, `its clock is ${long(Math.abs(ms))} ${ms > 0 ? "ahead" : "behind"}`);
 }
 
+const CIRCUITS = { closed: ["completed", "closed"], half_open: ["paused", "half open: one call tries it"], open: ["failed", "open: no call is made"] };
+
+/** The circuits of this server. */
+function circuitsOf(circuits) {
+  const one = ({ of, name, state, since }) => {
+    const [status, word] = CIRCUITS[state] || ["", state];
+    return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, of), el("td", {}, el("span", { class: `status ${status}` }, word)), el("td", {}, since ? ago(since) : ""));
+  };
+  return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "The circuits of this server" }, el("table", { class: "approvals" },
+    el("thead", {}, el("tr", {}, ["Circuit", "Of", "State", "Since"].map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, circuits.map(one))));
+}
+
 /** Shows the processes. */
 export async function workers(section) {
   const isNew = section.shown !== "workers";
   section.shown = "workers";
   if (isNew) fill(section, el("p", { class: "empty" }, "…"));
   try {
-    const { workers: all } = await get("workers");
+    const { workers: all, circuits = [] } = await get("workers");
     if (section.shown !== "workers") return;
     const folders = new Set(all.filter((one) => one.alive && one.folder).map((one) => one.folder)).size;
-    const text = JSON.stringify(all);
+    const text = JSON.stringify([all, circuits]);
     if (section.known === text && !isNew) return;
     section.known = text;
     refill(section, el("p", { class: "meta" }, all.length === 1 ? "1 process" : `${all.length} processes`, folders > 1 ? `. They serve ${folders} different folders.` : ""),
       el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "The workers" }, el("table", { class: "approvals" },
-        el("thead", {}, el("tr", {}, HEADS.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, all.map(row)))));
+        el("thead", {}, el("tr", {}, HEADS.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, all.map(row)))),
+      circuits.length ? circuitsOf(circuits) : []);
   } catch (why) {
     section.known = "";
     fill(section, el("p", { class: "fault" }, because(why)));

@@ -51,6 +51,7 @@ pub async fn metrics(
         store,
         event_streams,
         queues: app.engine_parts.gates.queues(),
+        circuits: app.engine_parts.gates.circuits(),
         tokens_expiring,
         reload_failed,
         unknown_connections,

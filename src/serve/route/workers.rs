@@ -9,6 +9,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::drive::model::CallCircuit;
 use crate::journal::Worker;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -21,6 +22,30 @@ use crate::trace::units::rfc3339;
 pub struct WorkerList {
     /// Those that live, and those that died with runs that nobody took yet.
     pub workers: Vec<WorkerRow>,
+    /// The circuits of the server that answers: each process has its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub circuits: Vec<CircuitRow>,
+}
+
+/// The circuit of a model, or of what tools call.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CircuitRow {
+    /// What it is of: `model`, `action`, `datasource` or `mcp`.
+    pub of: &'static str,
+    /// The name of that.
+    pub name: String,
+    /// `closed`: calls are made; `open`: none is; `half_open`: one is, and its outcome decides.
+    pub state: &'static str,
+    /// Since when it is not closed, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+impl From<CallCircuit> for CircuitRow {
+    fn from(circuit: CallCircuit) -> Self {
+        let CallCircuit { of, name, state, since_ms } = circuit;
+        Self { of: of.word(), name, state: state.word(), since: since_ms.map(rfc3339) }
+    }
 }
 
 /// A process that executes runs.
@@ -89,5 +114,7 @@ pub async fn workers(
 ) -> Result<Response, ProblemDetails> {
     app.served().authorizer.may_see_all(&caller)?;
     let workers = app.runs.journal.workers().await?;
-    Ok(json(StatusCode::OK, &WorkerList { workers: workers.into_iter().map(WorkerRow::from).collect() }))
+    let workers = workers.into_iter().map(WorkerRow::from).collect();
+    let circuits = app.engine_parts.gates.circuits().into_iter().map(CircuitRow::from).collect();
+    Ok(json(StatusCode::OK, &WorkerList { workers, circuits }))
 }

@@ -3,6 +3,7 @@
 #![cfg(all(unix, debug_assertions))]
 
 mod at_once;
+mod call_limits;
 mod copied;
 mod dead_connections;
 mod failover;

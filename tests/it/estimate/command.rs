@@ -53,6 +53,20 @@ fn an_estimate_names_each_figure_with_the_word_that_bounds_it() {
 }
 
 #[test]
+fn a_check_says_in_a_line_what_a_run_can_use_where_it_is_asked_to() {
+    let place = place(&properties());
+    let line = "a run can use at most: model calls 6, tool calls 0, tokens";
+    let ran = place.call(&["check", "loop.json", "--estimate"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains(line) && ran.stderr.contains("US dollars $2.06"), "{}", ran.stderr);
+    assert!(!place.call(&["check", "loop.json"]).stderr.contains(line));
+    let broken = crate::common::with(properties(), json!({ "max_iterations": 0 }));
+    place.looped(&broken);
+    let ran = place.call(&["check", "loop.json", "--estimate"]);
+    assert!(ran.code == 1 && !ran.stderr.contains(line), "{}", ran.stderr);
+}
+
+#[test]
 fn an_input_that_is_known_bounds_what_the_texts_take_of_it() {
     let place = place(&properties());
     place.json("loopctl.json", &project(1_000_000));

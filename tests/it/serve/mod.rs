@@ -10,6 +10,7 @@ mod audited;
 mod back_pressure;
 mod browser;
 mod bulk;
+mod call_limits;
 mod callbacks;
 #[cfg(unix)]
 mod called;

@@ -38,6 +38,7 @@ fn returned(call: CallId, result: ToolResult, tokens: Option<Tokens>, run_id: Op
     let cost_usd = tokens.map(|tokens| cost_usd(tokens, PRICE));
     EventKind::ToolReturned(ToolReturned {
         attempts: Vec::new(),
+        waited_ms: 0,
         call,
         result,
         duration_ms: 5,

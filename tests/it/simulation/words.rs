@@ -127,20 +127,21 @@ pub fn observed(result: &ToolResult) -> String {
 pub fn lost(call: CallId, attempt: u32, chance: &mut Chance) -> EventKind {
     let error = ToolFault { class: "timed out after 30 s".to_owned(), ..ToolFault::default() };
     let duration_ms = chance.below(500);
-    EventKind::ToolRetried(ToolRetried { call, attempt, error, duration_ms, delay_ms: 0, lost: true })
+    EventKind::ToolRetried(ToolRetried { call, attempt, error, duration_ms, waited_ms: 0, delay_ms: 0, lost: true })
 }
 
 /// An attempt at a call failed, and another one follows.
 pub fn retried(call: CallId, attempt: u32, chance: &mut Chance) -> EventKind {
     let error = ToolFault { class: "http 503".to_owned(), ..ToolFault::default() };
     let (duration_ms, delay_ms) = (chance.below(500), chance.below(2_000));
-    EventKind::ToolRetried(ToolRetried { call, attempt, error, duration_ms, delay_ms, lost: false })
+    EventKind::ToolRetried(ToolRetried { call, attempt, error, duration_ms, waited_ms: 0, delay_ms, lost: false })
 }
 
 /// A call returned.
 pub fn returned(call: CallId, result: ToolResult, chance: &mut Chance) -> EventKind {
     EventKind::ToolReturned(ToolReturned {
         attempts: Vec::new(),
+        waited_ms: 0,
         call,
         result,
         duration_ms: chance.below(500),

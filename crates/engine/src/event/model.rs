@@ -127,7 +127,7 @@ impl SaidCall {
     }
 }
 
-fn is_no_time(milliseconds: &u64) -> bool {
+pub(crate) fn is_no_time(milliseconds: &u64) -> bool {
     *milliseconds == 0
 }
 

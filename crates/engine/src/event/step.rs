@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Tokens;
 use super::tool::{AskedAttempt, ToolFault, ToolResult};
+use super::{Tokens, is_no_time};
 use crate::question::SubrunQuestion;
 
 /// How a step ended. Its input is not in it: it follows from the context.
@@ -16,8 +16,11 @@ pub struct StepReturned {
     pub kind: String,
     /// What it gave.
     pub result: ToolResult,
-    /// The time of the step in milliseconds.
+    /// The time of the step in milliseconds, without what `waited_ms` has.
     pub duration_ms: u64,
+    /// The milliseconds in which its call waited for its turn.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub waited_ms: u64,
     /// Tokens that it used itself (`llm`, a loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
@@ -62,6 +65,9 @@ pub struct StepRetried {
     pub error: ToolFault,
     /// The time of the attempt in milliseconds.
     pub duration_ms: u64,
+    /// The milliseconds in which it waited for its turn before that.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub waited_ms: u64,
     /// The wait after it in milliseconds.
     pub delay_ms: u64,
     /// Whether its answer was lost, and the document wants a human to say whether the call happened.

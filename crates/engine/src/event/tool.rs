@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Tokens;
+use super::{Tokens, is_no_time};
 use crate::address::CallId;
 use crate::question::SubrunQuestion;
 
@@ -15,8 +15,11 @@ pub struct ToolReturned {
     pub call: CallId,
     /// Its result.
     pub result: ToolResult,
-    /// The time of the call in milliseconds.
+    /// The time of the call in milliseconds, without what `waited_ms` has.
     pub duration_ms: u64,
+    /// The milliseconds in which it waited for its turn.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub waited_ms: u64,
     /// Tokens that the call used itself (`llm`, a loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
@@ -56,7 +59,8 @@ impl ToolReturned {
     /// The end of a call that used no tokens.
     pub fn without_tokens(call: CallId, result: ToolResult, duration_ms: u64, run_id: Option<String>) -> Self {
         let (tokens, cost_usd, attempts) = (None, None, Vec::new());
-        Self { call, result, duration_ms, tokens, cost_usd, estimated: false, at_most: false, run_id, attempts }
+        let (waited_ms, estimated, at_most) = (0, false, false);
+        Self { call, result, duration_ms, waited_ms, tokens, cost_usd, estimated, at_most, run_id, attempts }
     }
 }
 
@@ -72,6 +76,9 @@ pub struct ToolRetried {
     pub error: ToolFault,
     /// The time of the attempt in milliseconds.
     pub duration_ms: u64,
+    /// The milliseconds in which it waited for its turn before that.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub waited_ms: u64,
     /// The wait before the next attempt in milliseconds.
     pub delay_ms: u64,
     /// Whether its answer was lost, and the document wants a human to say whether the call happened.

@@ -31,6 +31,8 @@ pub(super) struct StepEnd {
     pub tokens: Option<Tokens>,
     /// The attempts at its call that failed before the last one.
     pub attempts: Vec<CallAttempt>,
+    /// How long its call waited for its turn, in milliseconds.
+    pub waited_ms: u64,
     /// What the server answered to a call that failed.
     pub answer: String,
     /// Its run, which completed although items in it failed.
@@ -63,6 +65,7 @@ impl StepEnd {
             run_id: None,
             tokens: None,
             attempts: Vec::new(),
+            waited_ms: 0,
             answer: String::new(),
             partly: None,
         }
@@ -78,6 +81,7 @@ impl StepEnd {
             run_id: open.run_id.as_deref().map(str::to_owned),
             tokens: None,
             attempts: open.attempts.clone(),
+            waited_ms: open.waited_ms,
             answer: String::new(),
             partly: None,
         }
@@ -102,6 +106,7 @@ impl StepRecord {
             case: None,
             error: None,
             attempts: Vec::new(),
+            waited_ms: 0,
             list: Box::default(),
         }
     }
@@ -110,7 +115,7 @@ impl StepRecord {
 impl Advance<'_> {
     /// Ends the present step of a list: writes its keys, or fails the list.
     pub fn ended(&mut self, list: &StepList<'_>, step: &FlowStep, frame: &mut StepFrame, end: StepEnd) {
-        let StepEnd { at, since_ms, input, outcome, run_id, tokens, attempts, answer, partly } = end;
+        let StepEnd { at, since_ms, input, outcome, run_id, tokens, attempts, waited_ms, answer, partly } = end;
         let outcome = outcome.and_then(|output| bounded(output, &at));
         let status = if outcome.is_ok() { StepStatus::Completed } else { StepStatus::Failed };
         let mut record = StepRecord {
@@ -119,6 +124,7 @@ impl Advance<'_> {
             run_id,
             usage: tokens.map(TokenUsage::from),
             attempts,
+            waited_ms,
             ..StepRecord::new(at, step.kind.clone(), status, since_ms)
         };
         if let Current::Open(open) = std::mem::take(&mut frame.current)

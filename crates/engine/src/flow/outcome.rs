@@ -34,6 +34,7 @@ pub(super) fn returned(
         at,
         kind,
         result,
+        waited_ms,
         tokens,
         cost_usd,
         estimated,
@@ -78,6 +79,7 @@ pub(super) fn returned(
         at_step(advance, progress, StepTarget::spent(&at, spent), &mut |advance, list, step, frame| {
             let (Current::Open(open), Some(result)) = (&mut frame.current, result.take()) else { return };
             open.run_id = run_id.clone().map(String::into_boxed_str);
+            open.waited_ms = open.waited_ms.saturating_add(waited_ms);
             attempts.drain(..).for_each(|attempt| open.failed(attempt.into()));
             let (outcome, answer) = match result {
                 ToolResult::Ok(value) => (Ok(StepOutput::from(value)), String::new()),
@@ -113,7 +115,7 @@ fn limit_of_the_run(program: &FlowProgram, state: &FlowState) -> Option<Stopping
 
 /// An attempt at the call of a step failed: it is requested again.
 pub(super) fn retried(program: &FlowProgram, state: &mut FlowState, retried: StepRetried) -> Result<Effects, Refused> {
-    let StepRetried { at, attempt, error, duration_ms, delay_ms, lost } = retried;
+    let StepRetried { at, attempt, error, duration_ms, waited_ms, delay_ms, lost } = retried;
     let at = StepAddress::new(&at);
     let open = under_way(state, &at)?;
     open.takes_attempt(attempt)?;
@@ -125,6 +127,7 @@ pub(super) fn retried(program: &FlowProgram, state: &mut FlowState, retried: Ste
     }
     Ok(advanced(program, state, |advance, progress| {
         let Some(open) = progress.open_at_mut(&at) else { return };
+        open.waited_ms = open.waited_ms.saturating_add(waited_ms);
         open.failed(failed.clone());
         if lost {
             return;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call_attempt::CallAttempt;
+use crate::event::is_no_time;
 use crate::timestamp::as_rfc3339_if_any;
 use crate::token_usage::TokenUsage;
 use loopctl_lang::language::notify::NOTIFY;
@@ -32,6 +33,9 @@ pub struct StepRecord {
     #[serde(rename = "finished_at", skip_serializing_if = "Option::is_none", serialize_with = "as_rfc3339_if_any")]
     #[schemars(with = "Option<String>")]
     pub finished_at_ms: Option<i64>,
+    /// How long of that its call waited for its turn, in milliseconds; left out when it did not wait.
+    #[serde(skip_serializing_if = "is_no_time")]
+    pub waited_ms: u64,
     /// Its input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Arc<Value>>,

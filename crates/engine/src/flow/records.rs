@@ -62,7 +62,8 @@ impl<'r> StepSurroundings<'r> {
         let record = StepRecord::new(open.address.to_string(), open.name.clone(), self.status(open), open.due_at_ms);
         let run_id = open.run_id.as_deref().map(str::to_owned);
         let item_label = open.item_label.as_deref().map(str::to_owned);
-        StepRecord { item_label, input: Some(open.input.clone()), run_id, attempts: open.attempts.clone(), ..record }
+        let (input, attempts) = (Some(open.input.clone()), open.attempts.clone());
+        StepRecord { item_label, input, run_id, attempts, waited_ms: open.waited_ms, ..record }
     }
 
     /// The record of a loop that has not ended.

@@ -125,6 +125,7 @@ impl World {
         self.returned.insert(at.clone());
         self.take(EventKind::StepReturned(Box::new(StepReturned {
             attempts: Vec::new(),
+            waited_ms: 0,
             partly: false,
             outage: false,
             limited: false,
@@ -239,6 +240,7 @@ fn an_event_that_does_not_fit_changes_nothing() {
         EventKind::Human(Decided::from(Decision::Approve)),
         EventKind::StepReturned(Box::new(StepReturned {
             attempts: Vec::new(),
+            waited_ms: 0,
             partly: false,
             outage: false,
             limited: false,
@@ -285,6 +287,7 @@ fn what_expired_in_a_run_below_is_not_due_again_while_that_run_goes_on() {
 fn work_returned(at: &str) -> EventKind {
     EventKind::StepReturned(Box::new(StepReturned {
         attempts: Vec::new(),
+        waited_ms: 0,
         partly: false,
         outage: false,
         limited: false,
@@ -426,7 +429,7 @@ fn a_step_that_waits_for_its_next_attempt_was_not_called_when_its_driver_died() 
     start.input = json!({ "items": [] });
     let first = steps_of(&take(&mut state, 1, EventKind::Started(start)));
     let (at, error) = (first[0].to_string(), ToolFault::new("no room".to_owned(), ""));
-    let failed = StepRetried { at, attempt: 1, error, duration_ms: 1, delay_ms: 1_000, lost: false };
+    let failed = StepRetried { at, attempt: 1, error, duration_ms: 1, waited_ms: 0, delay_ms: 1_000, lost: false };
     assert_eq!(steps_of(&take(&mut state, 2, EventKind::StepRetried(Box::new(failed)))), first);
     for wall_ms in [3, 1_001] {
         assert_eq!(steps_of(&take(&mut state, wall_ms, EventKind::Resumed)), first);

@@ -73,6 +73,7 @@ pub fn forked(recorded: &Program, program: &Program, events: &[Event], edit: &Fo
     for (id, result) in calls(&state).into_iter().zip(&edit.results) {
         let returned = ToolReturned {
             attempts: Vec::new(),
+            waited_ms: 0,
             call: id,
             result: result.clone(),
             duration_ms: 0,

@@ -4,6 +4,7 @@ use super::redact::Redaction;
 use super::units::{count, duration, rfc3339};
 use crate::call_attempt::CallAttempt;
 use crate::event::{FailedAttempt, ToolFault};
+use crate::flow::record::StepRecord;
 use crate::question::{Question, WaitingCall};
 use crate::record::{CallStatus, TraceAttempt, TraceEntry, trace};
 use crate::state::State;
@@ -70,9 +71,19 @@ pub(super) fn hidden_attempt(attempt: &CallAttempt, redact: &Redaction) -> CallA
     CallAttempt { at_ms, error: hidden_fault(&attempt.error, redact), duration_ms, delay_ms, lost }
 }
 
-/// The failed attempts at the call of an entry, each in a sentence.
+/// How long a call waited for its turn, from a second on, in words.
+pub fn waited_in_words(waited_ms: u64) -> Option<String> {
+    (waited_ms >= 1_000).then(|| format!("after a wait of {} for its turn", duration(waited_ms)))
+}
+
+/// The wait of the call of an entry for its turn, and its failed attempts, each in a sentence.
 pub fn call_attempts(entry: &TraceEntry) -> impl Iterator<Item = String> {
-    sentences(&entry.attempts)
+    waited_in_words(entry.waited_ms).into_iter().chain(sentences(&entry.attempts))
+}
+
+/// The same of a step.
+pub fn step_attempts(step: &StepRecord) -> impl Iterator<Item = String> {
+    waited_in_words(step.waited_ms).into_iter().chain(sentences(&step.attempts))
 }
 
 /// Failed attempts at a call, each in a sentence.

@@ -42,13 +42,16 @@ pub enum Last<'a> {
         /// What there is, in a sentence.
         message: String,
     },
-    /// Over HTTP only: a model failed and is asked again, or, with 0 `attempts`, a request to it waits for its turn. It is no part of the
+    /// Over HTTP only: a model failed and is asked again, or, with 0 `attempts`, a request to it, or a call, waits for its turn. It is no part of the
     /// run's record, and has no id; it is over with the next event that has one.
     ModelAway {
         /// The run below that asks it, when it is not this one.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<String>,
-        /// The name of the model.
+        /// What a call waits for its turn at, when it is no model: `action`, `datasource` or `mcp`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        of: Option<String>,
+        /// The name of the model, or of that.
         model: String,
         /// The attempts that failed so far.
         attempts: u32,

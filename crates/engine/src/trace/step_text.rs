@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::About;
 use super::approval;
-use super::entries::sentences;
+use super::entries::step_attempts;
 use super::escape;
 use super::layout::{Look, Tone, wrap};
 use super::steps::{MOST_ROWS, as_call, chosen_case, counted, failure, item_label, notable, totals};
@@ -39,7 +39,7 @@ pub fn step_line(pieces: &Pieces, record: &StepRecord) -> String {
         success: record.error.is_none(),
         duration_ms,
     });
-    shown.extend(sentences(&record.attempts).map(|sentence| pieces.remark(&sentence)));
+    shown.extend(step_attempts(record).map(|sentence| pieces.remark(&sentence)));
     if let Some(run_id) = &record.run_id {
         shown.push_str(&pieces.note(&format!("run {run_id}")));
     }
@@ -216,7 +216,7 @@ fn whole_step(pieces: &Pieces, record: &StepRecord) -> String {
     if let Some(input) = &record.input {
         shown.push_str(&pieces.call(&record.kind, input));
     }
-    shown.extend(sentences(&record.attempts).map(|sentence| pieces.remark(&sentence)));
+    shown.extend(step_attempts(record).map(|sentence| pieces.remark(&sentence)));
     let value = match (&record.error, &record.output, &record.items) {
         (Some(error), _, _) => Some(Value::from(failure(error))),
         (None, Some(output), _) => Some(output.clone()),

@@ -60,6 +60,7 @@ pub(crate) fn entry(iteration: u32) -> StoredEntry {
         observation: json!({"status": "open"}).into(),
         success: true,
         error: None,
+        waited_ms: 0,
         duration_ms: 312,
         usage: Some(Tokens { input: 100, output: 20, ..Tokens::default() }),
         run_id: None,

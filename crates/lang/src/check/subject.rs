@@ -255,6 +255,12 @@ impl<'a> Subject<'a> {
         tools.enumerate().filter_map(read).collect()
     }
 
+    /// The names of the actions that the document can name.
+    pub fn registered(&self) -> Vec<&'a str> {
+        let catalog = self.catalog.get_or_init(|| Catalog::new(self.document(), &self.compiled.shelf));
+        catalog.all.iter().map(|action| action.name).collect()
+    }
+
     /// The first of [`Subject::actions`] with this name.
     pub fn action(&self, name: &str) -> Option<&Used<'a>> {
         let actions = self.actions();

@@ -230,6 +230,8 @@ codes! {
     IDLE_RATE = "L250" Error "idle-rate" "Rate of a model that can't hold",
     SMALL_LIMIT = "L251" Warning "small-limit" "Spending limit that no request fits into",
     IDLE_STYLE = "L252" Error "idle-style" "Style that nothing is written in",
+    IDLE_CALL_LIMIT = "L253" Error "idle-call-limit" "Limit of calls that can't hold",
+    UNKNOWN_LIMITED_ACTION = "L254" Warning "unknown-limited-action" "Limits of an action that does not exist",
     UNCANCELLED_ITEMS = "L257" Warning "uncancelled-items" "Items whose `on_failure` does not run after a cancel",
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::action::OnUncertain;
 use super::approval::RequiresApproval;
+use super::call_limits::{CallLimits, CallRate, Circuit};
 
 /// A server of the Model Context Protocol: a program, or an address.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +42,16 @@ pub struct McpServer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
+    /// How often its tools are called, by all processes of the store together. Calls over it wait for their turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<CallRate>,
+    /// The most calls at once, of all processes of the store together. More wait for their turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_concurrency: Option<u32>,
+    /// When it is left alone, because its calls fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub circuit: Option<Circuit>,
     /// The revision of the protocol that is spoken, where `mcp pin` is not to find it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<McpProtocol>,
@@ -138,6 +149,11 @@ impl McpServer {
     pub fn connection(&self) -> McpConnection {
         let Self { command, args, cwd, env, url, headers, .. } = self.clone();
         McpConnection { command, args, cwd, env, url, headers }
+    }
+
+    /// What the calls of its tools are held to.
+    pub fn call_limits(&self) -> CallLimits {
+        CallLimits { rate: self.rate, max_concurrency: self.max_concurrency, circuit: self.circuit }
     }
 
     /// How long it may take until it has listed its tools, in milliseconds.

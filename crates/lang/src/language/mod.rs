@@ -5,6 +5,7 @@
 pub mod action;
 pub mod agent_request;
 pub mod approval;
+pub mod call_limits;
 pub mod choose;
 pub mod concurrency;
 pub mod condition;

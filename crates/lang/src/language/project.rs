@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::call_limits::{CallLimits, CallRate, Circuit};
 use super::document_file::DocumentFile;
 use super::event_keeping::EventKeeping;
 use super::mcp::McpServer;
@@ -63,6 +64,9 @@ pub struct Project {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub limits: Vec<SpendingLimit>,
+    /// What the calls of actions are held to in all runs, by the names of the actions.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub action_limits: BTreeMap<String, CallLimits>,
     /// What tools may reach.
     pub allow: Allow,
     /// Who may do what over HTTP, for `loopctl serve`.
@@ -114,6 +118,9 @@ pub struct Model {
     /// How much it may be asked in a minute, by all processes of the store together. Requests over it wait for their turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<ModelRate>,
+    /// When it is left alone, because its attempts fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circuit: Option<Circuit>,
     /// Whether replies in the dialect `json` are constrained to the schemas of the loop's tools.
     #[serde(default)]
     pub constrain: Constrain,
@@ -211,6 +218,11 @@ impl Datasource {
         self.url.strip_prefix("sqlite:")
     }
 
+    /// What its calls are held to.
+    pub fn call_limits(&self) -> CallLimits {
+        CallLimits { rate: self.rate, max_concurrency: self.max_concurrency, circuit: self.circuit }
+    }
+
     /// The kind of server that the address, as it is written, names; none for another one.
     pub fn server(&self) -> Option<DatabaseServer> {
         DatabaseServer::of(self.url.split_once(':')?.0)
@@ -235,6 +247,16 @@ pub struct Datasource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub connections: Option<u16>,
+    /// How often its calls are made, by all processes of the store together. Calls over it wait for their turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<CallRate>,
+    /// The most calls at once, of all processes of the store together. More wait for their turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_concurrency: Option<u32>,
+    /// When it is left alone, because its calls fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circuit: Option<Circuit>,
 }
 
 /// What tools may reach.

@@ -10,7 +10,7 @@ use super::given_parts::GivenParts;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
 use super::long_work;
-use super::model::{DynModel, ModelGates, Models, ScriptPlayer};
+use super::model::{CallGates, DynModel, Models, ScriptPlayer};
 use super::model_waits::ModelWaits;
 use super::pending_model_call::Deaths;
 use super::run_meter::RunMeters;
@@ -35,7 +35,7 @@ pub struct EngineBuilder {
     launcher: Option<Arc<dyn Launcher>>,
     meters: Option<Arc<dyn RunMeters>>,
     hints: Option<Arc<dyn AnswerHints>>,
-    gates: Arc<ModelGates>,
+    gates: Arc<CallGates>,
     stage: Option<Arc<Stage>>,
 }
 
@@ -146,7 +146,7 @@ impl EngineBuilder {
     /// Where requests to models wait for their turn, in common with other engines: that of a folder that is read again has those of the
     /// one before. Default: gates of its own.
     #[must_use]
-    pub fn gates(mut self, gates: Arc<ModelGates>) -> Self {
+    pub fn gates(mut self, gates: Arc<CallGates>) -> Self {
         self.gates = gates;
         self
     }
@@ -189,7 +189,7 @@ impl EngineBuilder {
         let script = played.or(self.given.script);
         let mut models =
             Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.given.models);
-        models = models.with_gates(self.gates);
+        models = models.with_gates(Arc::clone(&self.gates));
         if let Some(key) = self.given.api_key {
             models = models.with_key(key);
         }
@@ -207,6 +207,7 @@ impl EngineBuilder {
         Engine {
             world: Arc::new(World {
                 given,
+                gates: self.gates,
                 model_waits: ModelWaits::new(Arc::clone(&journal), self.meters.clone()),
                 meters: self.meters,
                 deaths: Deaths::new(Arc::clone(&journal)),

@@ -127,7 +127,8 @@ impl<'a> Driver<'a> {
                     let tool = self.program.tool(&call.name);
                     let after_crash = tool.map(Tool::after_crash).unwrap_or_default();
                     let own = tool.map(|tool| Duration::from_millis(tool.timeout_ms));
-                    let time = own.into_iter().chain([self.time_left()]).min().unwrap_or_default();
+                    let left = self.time_left();
+                    let time = own.into_iter().chain([left]).min().unwrap_or_default();
                     Box::pin(async move {
                         if !attempt.timer.due(&world.deaths, &turn.header.run_id, stop.as_ref()).await {
                             return Ok(PerformedCall::Stopped);
@@ -135,6 +136,7 @@ impl<'a> Driver<'a> {
                         let wait = PendingModelCall::of(&world.deaths, &turn.header.run_id)
                             .shown(world.model_waits.of_call(&turn.header.run_id, attempt.id, after_crash))
                             .within(time)
+                            .in_turn_within(left)
                             .limited(SpendingGuard::of_call(&world.journal, &turn.program, &turn.header, turn.fence));
                         tokio::select! {
                             biased;
@@ -216,7 +218,7 @@ impl AttemptTimer {
 async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &PendingModelCall<'_>) -> PerformedCall {
     let began = clock::instant();
     let (id, name, input) = (attempt.id, attempt.tool.as_str(), &attempt.input);
-    // What an `llm` action waits in line is no time of its call.
+    // What a call waits for its turn is no time of it.
     let duration_ms = || clock::elapsed_ms(began).saturating_sub(PendingModelCall::waited_ms(Some(wait)));
     let returned = |result, spent: Spent| {
         let duration_ms = duration_ms();
@@ -225,6 +227,7 @@ async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &P
             call: id,
             result,
             duration_ms,
+            waited_ms: PendingModelCall::waited_ms(Some(wait)),
             tokens,
             cost_usd,
             estimated,
@@ -256,8 +259,7 @@ async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &P
         listener: turn.listener,
         wait: Some(wait),
     };
-    let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&turn.header.run_id));
-    let mut outcome = world.toolbox.call(tool, &call).await;
+    let mut outcome = world.call_in_turn(tool, &call).await;
     if let Some(asks) = outcome.take_question(attempt.asked) {
         return PerformedCall::Event(EventKind::ToolAsks(Box::new(ToolAsks { call: id, asks })));
     }
@@ -279,6 +281,7 @@ async fn make(world: &World, turn: &TurnContext<'_>, attempt: &Attempt, wait: &P
         attempt: number,
         error,
         duration_ms,
+        waited_ms: PendingModelCall::waited_ms(Some(wait)),
         delay_ms,
         lost,
     }))

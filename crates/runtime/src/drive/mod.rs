@@ -5,6 +5,7 @@ mod audit;
 pub mod begin;
 pub mod broken_message;
 pub mod builder;
+mod call_turn;
 mod calls;
 pub mod clock;
 mod concurrent_decisions;

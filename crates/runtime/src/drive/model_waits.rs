@@ -12,13 +12,33 @@ use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 
 use super::clock;
-use super::gate::turns::TurnOwner;
+use super::gate::turns::{SlotOwner, TurnOwner};
 use super::run_meter::RunMeters;
-use crate::journal::{Journal, ModelWait, StoreError};
+use crate::journal::{Journal, ModelWait, StoreError, WaitedFor};
 use loopctl_lang::language::action::OnUncertain;
 
 /// The most calls of a run of which its row says that nothing was sent.
 const MOST_UNSENT: usize = 1_000;
+
+/// What a call waits for its turn at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlaceOfWait<'a> {
+    pub of: WaitedFor,
+    pub name: &'a str,
+}
+
+impl<'a> PlaceOfWait<'a> {
+    /// A model.
+    pub fn model(name: &'a str) -> Self {
+        Self { of: WaitedFor::Model, name }
+    }
+
+    /// That a call waits there, or did when it was left: in words.
+    pub fn in_words(self) -> String {
+        let what = if self.of.is_model() { "request" } else { "call" };
+        format!("its {what} waited for its turn at the {} {:?}", self.of.in_words(), self.name)
+    }
+}
 
 /// A failure of a model that is asked again.
 #[derive(Debug)]
@@ -157,7 +177,8 @@ impl RunModelWait<'_> {
         let (run_id, reason) = (self.run_id.clone(), Some(reason));
         let again_at_ms = Some(again_at_ms);
         let unsent = Vec::new();
-        let wait = ModelWait { run_id, model, attempts: attempt, since_ms, kind, reason, again_at_ms, unsent };
+        let of = WaitedFor::Model;
+        let wait = ModelWait { run_id, of, model, attempts: attempt, since_ms, kind, reason, again_at_ms, unsent };
         waits.all.insert(self.asked_by.clone(), wait);
         waits.note(&self.asked_by);
         shared.write(waits);
@@ -186,9 +207,15 @@ impl<'w> RunModelWait<'w> {
         Ok(asker)
     }
 
+    /// The run that makes the call, with the lease that it is driven with here.
+    pub fn slot_owner(&self) -> SlotOwner {
+        let fence = self.all.0.waits().driven.get(&self.run_id).map(|driven| driven.fence);
+        SlotOwner { run_id: self.run_id.clone(), fence: fence.unwrap_or_default() }
+    }
+
     /// A request that is not sent yet waits for its turn, until the answer is dropped; `left`: for how long, if that is known. A failure
     /// of the model is more important.
-    pub fn in_line(&'w self, model: &str, kind: &str, left: Option<Duration>) -> ShownLine<'w> {
+    pub fn in_line(&'w self, place: PlaceOfWait<'_>, kind: &str, left: Option<Duration>) -> ShownLine<'w> {
         let now_ms = clock::wall_ms();
         let shared = &self.all.0;
         let mut waits = shared.waits();
@@ -197,10 +224,11 @@ impl<'w> RunModelWait<'w> {
         let is_new = |wait: &ModelWait| wait.attempts == 0 && (left.is_some() || wait.again_at_ms.is_none());
         if known.is_none_or(is_new) {
             let since_ms = known.map_or(now_ms, |wait| wait.since_ms);
-            let (run_id, model, kind) = (self.run_id.clone(), model.to_owned(), kind.to_owned());
+            let (run_id, model, kind) = (self.run_id.clone(), place.name.to_owned(), kind.to_owned());
             let again_at_ms = left.map(|left| now_ms.saturating_add_unsigned(millis(left)));
             let (reason, unsent) = (None, Vec::new());
-            let wait = ModelWait { run_id, model, attempts: 0, since_ms, kind, reason, again_at_ms, unsent };
+            let of = place.of;
+            let wait = ModelWait { run_id, of, model, attempts: 0, since_ms, kind, reason, again_at_ms, unsent };
             self.mark(&mut waits);
             waits.all.insert(self.asked_by.clone(), wait);
             waits.note(&self.asked_by);

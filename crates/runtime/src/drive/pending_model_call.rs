@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use super::clock;
 use super::fault::Fault;
-use super::gate::turns::TurnOwner;
-use super::model_waits::{FailedRequest, RunModelWait, ShownLine};
+use super::gate::turns::{SlotOwner, TurnOwner};
+use super::model_waits::{FailedRequest, PlaceOfWait, RunModelWait, ShownLine};
 use super::spending::{CallToReserve, HeldReservations, NoRoom, SpendingGuard};
 use super::stop::Stop;
 use super::tool::Spent;
@@ -49,13 +49,15 @@ pub struct PendingModelCall<'a> {
     asking: (&'a Deaths, &'a str),
     /// When the time of the run, or of the call, is over.
     until: Option<Instant>,
+    /// When the turn of a call of a tool must have come: its own time begins with its turn.
+    turn_until: Option<Instant>,
     /// Why the store did not answer for the rate of the model.
     fault: Mutex<Option<StoreError>>,
     /// Where the status of the run finds that a model of one of its calls is asked again.
     shown: Option<RunModelWait<'a>>,
     /// Holds the run to the spending limits of its project; none without any.
     spending: Option<SpendingGuard<'a>>,
-    /// The model at which its request waits for its turn.
+    /// Where its request waits for its turn, in words.
     line: Mutex<Option<String>>,
     /// How long its requests waited for their turns, in milliseconds.
     waited_ms: AtomicU64,
@@ -81,6 +83,7 @@ impl<'a> PendingModelCall<'a> {
             began_ms: clock::wall_ms(),
             asking,
             until: None,
+            turn_until: None,
             fault: Mutex::default(),
             shown: None,
             spending: None,
@@ -98,6 +101,16 @@ impl<'a> PendingModelCall<'a> {
     /// The same with this time for it.
     pub(super) fn within(self, time: Duration) -> Self {
         Self { until: clock::instant().checked_add(time), ..self }
+    }
+
+    /// The same with this time until the turn of a call of a tool.
+    pub(super) fn in_turn_within(self, time: Duration) -> Self {
+        Self { turn_until: clock::instant().checked_add(time), ..self }
+    }
+
+    /// The time that is left until the turn of a call of a tool must have come; none without a bound.
+    pub(super) fn left_for_turn(&self) -> Option<Duration> {
+        Some(self.turn_until?.saturating_duration_since(clock::instant()))
     }
 
     /// The same of a run that is held to spending limits.
@@ -127,12 +140,13 @@ impl<'a> PendingModelCall<'a> {
                 Err(none) => return Err(none),
             }
             if shown.is_none() && clock::elapsed(began) >= Self::shown_after(wait) {
-                let line =
-                    |wait: &'w Self| wait.in_line(&call.model.name, "other calls hold what a limit leaves", None);
+                let place = PlaceOfWait::model(&call.model.name);
+                let line = |wait: &'w Self| wait.in_line(place, "other calls hold what a limit leaves", None);
                 shown = wait.and_then(line);
             }
             let pause = Duration::from_millis(fastrand::u64(wait_ms / 2..=wait_ms));
-            Self::wait_in_line(wait, &call.model.name, Box::pin(clock::sleep(pause)).as_mut()).await;
+            let place = PlaceOfWait::model(&call.model.name);
+            Self::wait_in_line(wait, place, Box::pin(clock::sleep(pause)).as_mut()).await;
             wait_ms = wait_ms.saturating_mul(2).min(MAX_WAIT_MS);
         }
     }
@@ -243,20 +257,20 @@ impl<'a> PendingModelCall<'a> {
     /// Waits for the turn of a request.
     pub(super) async fn wait_in_line<T>(
         wait: Option<&Self>,
-        model: &str,
+        place: PlaceOfWait<'_>,
         turn: Pin<&mut impl Future<Output = T>>,
     ) -> T {
         let Some(wait) = wait else { return turn.await };
         let began = clock::instant();
-        wait.set_line(Some(model.to_owned()));
+        wait.set_line(Some(place.in_words()));
         let turn = Self::rest(Some(wait), turn).await;
         wait.set_line(None);
         wait.waited_ms.fetch_add(clock::elapsed_ms(began), Ordering::Relaxed);
         turn
     }
 
-    fn set_line(&self, model: Option<String>) {
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = model;
+    fn set_line(&self, line: Option<String>) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
 
     /// How long its requests waited for their turns, in milliseconds.
@@ -266,8 +280,7 @@ impl<'a> PendingModelCall<'a> {
 
     /// That its request waits for its turn, or did when it was left: in words.
     pub(super) fn line_in_words(&self) -> Option<String> {
-        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.as_ref().map(|model| format!("its request waited for its turn at the model {model:?}"))
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// After which wait the status of the run shows it. One that a crash would make uncertain is shown soon: the row then says that
@@ -302,33 +315,47 @@ impl<'a> PendingModelCall<'a> {
         }
     }
 
+    /// The run, with the lease that it is driven with.
+    pub(super) fn slot_owner(&self) -> SlotOwner {
+        let unknown = || SlotOwner { run_id: self.asking.1.to_owned(), fence: 0 };
+        self.shown.as_ref().map_or_else(unknown, RunModelWait::slot_owner)
+    }
+
     /// The store of the run.
     pub(super) fn journal(&self) -> &'a Arc<dyn Journal> {
         &self.asking.0.journal
     }
 
-    /// The store does not answer for the rate of a model: the run is left.
+    /// The store does not answer for the turn of a call: the run is left.
     pub(super) fn store_failed(&self, fault: StoreError) -> NoRoom {
-        let message = format!("the rate of the model can't be looked up: {fault}");
+        let message = format!("the turn of the call can't be looked up: {fault}");
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
         NoRoom { message, limit: None }
     }
 
     /// A request waits for so long. Where the run, or the call, has no time for that, the log and the status say so until the answer is
     /// dropped.
-    pub(super) fn has_no_time_for(&self, time: Duration, model: &str) -> Option<ShownLine<'_>> {
-        let left = self.until?.saturating_duration_since(clock::instant());
+    pub(super) fn has_no_time_for(&self, time: Duration, place: PlaceOfWait<'_>) -> Option<ShownLine<'_>> {
+        let until = if place.of.is_model() { self.until } else { self.turn_until };
+        let left = until?.saturating_duration_since(clock::instant());
         if time <= left {
             return None;
         }
         let (run_id, wait_ms) = (self.asking.1, u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        tracing::warn!(run_id, model, wait_ms, "a request waits for its turn for longer than its run or call has time");
-        self.in_line(model, "its rate is used up for longer than the run or call has time", Some(time))
+        let (of, name) = (place.of.word(), place.name);
+        tracing::warn!(
+            run_id,
+            of,
+            name,
+            wait_ms,
+            "a request waits for its turn for longer than its run or call has time"
+        );
+        self.in_line(place, "its rate is used up for longer than the run or call has time", Some(time))
     }
 
     /// A request waits for its turn: the status of the run shows it until the answer is dropped.
-    pub(super) fn in_line(&self, model: &str, kind: &str, left: Option<Duration>) -> Option<ShownLine<'_>> {
-        self.shown.as_ref().map(|shown| shown.in_line(model, kind, left))
+    pub(super) fn in_line(&self, place: PlaceOfWait<'_>, kind: &str, left: Option<Duration>) -> Option<ShownLine<'_>> {
+        self.shown.as_ref().map(|shown| shown.in_line(place, kind, left))
     }
 
     /// Makes an attempt. Once its request is built and the answer has not come at once, the run only waits: if the process

@@ -234,7 +234,10 @@ impl<'a> Driver<'a> {
                     };
                     let (world, stop) = (Arc::clone(self.world), self.watch.stop.clone());
                     let (timer, fence) = (AttemptTimer::after(&open.attempts), self.lease.fence);
-                    let time = Duration::from_millis(called.tool.timeout_ms).min(self.time_left());
+                    let own = Duration::from_millis(called.tool.timeout_ms);
+                    let time = own.min(self.time_left());
+                    // The time of the run may be over for what handles a failure.
+                    let left = if open.address.is_for_failure() { own.max(self.time_left()) } else { self.time_left() };
                     let after_crash = called.tool.after_crash();
                     performed.push(Box::pin(async move {
                         let run_id = call.header.run_id.as_str();
@@ -243,8 +246,11 @@ impl<'a> Driver<'a> {
                         }
                         let shown = world.model_waits.of_call(run_id, &call.at, after_crash);
                         let spending = SpendingGuard::of_call(&world.journal, &call.program, &call.header, fence);
-                        let wait =
-                            PendingModelCall::of(&world.deaths, run_id).shown(shown).limited(spending).within(time);
+                        let wait = PendingModelCall::of(&world.deaths, run_id)
+                            .shown(shown)
+                            .limited(spending)
+                            .within(time)
+                            .in_turn_within(left);
                         tokio::select! {
                             biased;
                             made = make(&world, &call, timer.failed, &wait) => wait.sound().map(|()| Some(made)),
@@ -326,13 +332,14 @@ fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass
     let partly = matches!(performed, PerformedCall::Partly(_));
     match performed {
         PerformedCall::Event(EventKind::ToolReturned(returned)) | PerformedCall::Partly(returned) => {
-            let ToolReturned { result, duration_ms, tokens, cost_usd, estimated, at_most, run_id, attempts, .. } =
-                returned;
+            let ToolReturned { result, duration_ms, waited_ms, tokens, cost_usd, run_id, attempts, .. } = returned;
+            let ToolReturned { estimated, at_most, .. } = returned;
             let returned = StepReturned {
                 at,
                 kind,
                 result,
                 duration_ms,
+                waited_ms,
                 tokens,
                 cost_usd,
                 estimated,
@@ -358,7 +365,7 @@ fn of_step(at: String, kind: String, performed: PerformedCall, may_pass: MayPass
 /// Makes an attempt at the call of a step. One that failed and is followed by another one is not the end of the step.
 async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingModelCall<'_>) -> EventKind {
     let began = clock::instant();
-    // What an `llm` action waits in line is no time of its call.
+    // What a call waits for its turn is no time of it.
     let duration_ms = || clock::elapsed_ms(began).saturating_sub(PendingModelCall::waited_ms(Some(wait)));
     let returned = |result, spent: Spent, retryable: bool| {
         let (at, kind, duration_ms) = (call.at.clone(), call.kind.clone(), duration_ms());
@@ -369,6 +376,7 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
             kind,
             result,
             duration_ms,
+            waited_ms: PendingModelCall::waited_ms(Some(wait)),
             tokens,
             cost_usd,
             estimated,
@@ -405,8 +413,7 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
         listener: call.listener,
         wait: Some(wait),
     };
-    let _under_way = (!tool.asks_a_model()).then(|| world.deaths.calls(&call.header.run_id));
-    let mut outcome = world.toolbox.call(tool, &tool_call).await;
+    let mut outcome = world.call_in_turn(tool, &tool_call).await;
     if let Some(asks) = outcome.take_question(call.asked) {
         return EventKind::StepAsks(Box::new(StepAsks { at: call.at.clone(), asks }));
     }
@@ -430,8 +437,8 @@ async fn make(world: &World, call: &StepCall<'_>, failed: u32, wait: &PendingMod
         let (run_id, loop_name) = (call.header.run_id.as_str(), call.header.loop_name.as_str());
         RepeatedCall { run_id, loop_name, action: &tool.name, at: &call.at, attempt, error: &error, delay_ms }.log();
     }
-    let duration_ms = duration_ms();
-    EventKind::StepRetried(Box::new(StepRetried { at: call.at.clone(), attempt, error, duration_ms, delay_ms, lost }))
+    let (at, duration_ms, waited_ms) = (call.at.clone(), duration_ms(), PendingModelCall::waited_ms(Some(wait)));
+    EventKind::StepRetried(Box::new(StepRetried { at, attempt, error, duration_ms, waited_ms, delay_ms, lost }))
 }
 
 /// Whether a run that failed may succeed when its step runs again.

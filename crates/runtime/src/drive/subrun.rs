@@ -213,9 +213,8 @@ pub(super) fn call<'a>(
                 let result = if is_step { answered(result, ending, &state) } else { result };
                 let duration_ms = clock::elapsed_ms(began);
                 let run_id = Some(run_id);
-                let attempts = Vec::new();
-                let returned =
-                    ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, at_most, run_id, attempts };
+                let returned = ToolReturned::without_tokens(call, result, duration_ms, run_id);
+                let returned = ToolReturned { tokens, cost_usd, estimated, at_most, ..returned };
                 match is_step && ending.status == Status::Completed && has_failed_items(&state) {
                     true => PerformedCall::Partly(returned),
                     false => PerformedCall::Event(EventKind::ToolReturned(returned)),

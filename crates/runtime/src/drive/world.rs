@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::answer_hint::AnswerHints;
+use super::gate::CallGates;
 use super::given_parts::GivenParts;
 use super::handled_runs::HandledRuns;
 use super::inbox::DecisionInboxes;
@@ -47,6 +48,8 @@ pub(super) struct World {
     pub inboxes: DecisionInboxes,
     /// Of the runs whose models failed and are asked again.
     pub model_waits: ModelWaits,
+    /// Where calls wait for their turn.
+    pub gates: Arc<CallGates>,
     /// What counts what happens in runs; none where nobody asks for it.
     pub meters: Option<Arc<dyn RunMeters>>,
     /// The folder of the project.

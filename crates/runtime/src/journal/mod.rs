@@ -54,7 +54,7 @@ pub use decision_queue::{QueuedDecision, Queueing, SettledDecision};
 pub use fault::StoreError;
 pub use line::{LineRule, MOST_AHEAD, NewRunLine, PlaceInLine, RunAhead};
 pub use measured::MeasuredRun;
-pub use model_wait::ModelWait;
+pub use model_wait::{ModelWait, WaitedFor};
 pub use outside_event::{AwaitedEvent, EventPut, EventWaiter, KeptEvent, KeptQuery, OutsideEvent};
 pub use prune::{PruneQuery, RunExtras};
 pub use queue::{ClaimedRun, QueueQuery, QueueShare, QueuedRuns, RunHead};

@@ -1,15 +1,58 @@
-//! A model that failed and is asked again, or to which a request waits for its turn, as the row of its run holds it. While a run is under way, the column of its error
+//! A model that failed and is asked again, or something at which a call waits for its turn, as the row of its run holds it. While a run is under way, the column of its error
 //! is free for that: the next record of the run replaces it. A row whose driver died, or that another driver has since, waits
 //! for no model.
 
 use serde::{Deserialize, Serialize};
 
-/// A model that failed and is asked again.
+/// What a call waits for its turn at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitedFor {
+    /// A model.
+    #[default]
+    Model,
+    /// An action.
+    Action,
+    /// A datasource.
+    Datasource,
+    /// An MCP server.
+    Mcp,
+}
+
+impl WaitedFor {
+    /// As programs name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Action => "action",
+            Self::Datasource => "datasource",
+            Self::Mcp => "mcp",
+        }
+    }
+
+    /// As people name it.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Mcp => "MCP server",
+            of => of.word(),
+        }
+    }
+
+    /// Whether it is a model.
+    pub fn is_model(&self) -> bool {
+        *self == Self::Model
+    }
+}
+
+/// A model that failed and is asked again, or something at which a call waits for its turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelWait {
     /// The run that asks it: the one that is looked at, or one below.
     pub run_id: String,
-    /// The name of the model.
+    /// What is waited for.
+    #[serde(default, skip_serializing_if = "WaitedFor::is_model")]
+    pub of: WaitedFor,
+    /// The name of it: of the model, mostly.
     pub model: String,
     /// The attempts that failed so far; 0: none failed, and a request waits for its turn.
     pub attempts: u32,
@@ -65,6 +108,7 @@ mod tests {
     fn a_row_shows_the_wait_of_its_present_driver_only() {
         let wait = ModelWait {
             run_id: "r.1.0".to_owned(),
+            of: WaitedFor::Model,
             model: "main".to_owned(),
             attempts: 3,
             since_ms: 1_000,

@@ -81,6 +81,7 @@ impl World<'_> {
                 attempt,
                 error,
                 duration_ms: 1,
+                waited_ms: 0,
                 delay_ms: 1,
                 lost: false,
             }));
@@ -117,6 +118,7 @@ impl World<'_> {
         );
         EventKind::StepReturned(Box::new(StepReturned {
             attempts: Vec::new(),
+            waited_ms: 0,
             partly: false,
             outage: false,
             limited: false,

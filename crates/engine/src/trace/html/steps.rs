@@ -10,7 +10,7 @@ use crate::flow::view::{ItemsView, StepView};
 use crate::outcome::Termination;
 use crate::question::StepQuestion;
 use crate::trace::decision::decision_sentence;
-use crate::trace::entries::sentences;
+use crate::trace::entries::step_attempts;
 use crate::trace::escape::{exact_html, html as escaped};
 use crate::trace::step_text::after_a_no;
 use crate::trace::steps::{MOST_ROWS, as_call, chosen_case, counted, failure, notable, totals};
@@ -100,7 +100,7 @@ pub(super) fn card<'a>(step: &StepRecord, decisions: impl Iterator<Item = &'a De
     if let Some(error) = &step.error {
         page.push_str(&folded("error", &failure(error)));
     }
-    for sentence in sentences(&step.attempts) {
+    for sentence in step_attempts(step) {
         page.push_str(&folded("meta", &sentence));
     }
     if let Some(run_id) = &step.run_id {

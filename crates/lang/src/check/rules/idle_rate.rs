@@ -20,7 +20,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             }
         };
         let is_script = model.provider == Provider::Script;
-        let written = [("/rate", model.rate.is_some()), ("/max_connections", model.max_connections.is_some())];
+        let written = [
+            ("/rate", model.rate.is_some()),
+            ("/max_connections", model.max_connections.is_some()),
+            ("/circuit", model.circuit.is_some()),
+        ];
         for (field, _) in written.into_iter().filter(|(_, is_written)| *is_written && is_script) {
             let message = format!("the model `{name}` is a script: no request is sent, and none waits");
             report(field, message, "leave it out");

@@ -45,6 +45,7 @@ mod history_too_small;
 mod host_from_value;
 mod host_not_allowed;
 mod idle_approval;
+mod idle_call_limit;
 mod idle_on_cancel;
 mod idle_on_failure;
 mod idle_on_uncertain;
@@ -108,6 +109,7 @@ mod unheld_step;
 mod unknown_column;
 mod unknown_datasource;
 mod unknown_limit;
+mod unknown_limited_action;
 mod unknown_required_tool;
 mod unknown_secret;
 mod unknown_zone;
@@ -235,5 +237,7 @@ pub const RULES: &[Rule] = &[
     unknown_limit::RULE,
     idle_rate::RULE,
     small_limit::RULE,
+    idle_call_limit::RULE,
+    unknown_limited_action::RULE,
     uncancelled_items::RULE,
 ];

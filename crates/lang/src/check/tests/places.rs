@@ -187,5 +187,7 @@ pub const PLACES: &[&str] = &[
     "L250 loopctl.json:6:64 /models/main/rate/tokens_per_minute: 2000",
     "L251 loopctl.json:4:32 /limits/0/tokens: 2000",
     "L251 loopctl.json:5:50 /limits/1/cost_usd: 0.01",
+    r#"L253 loopctl.json:3:31 /action_limits/lookup_ticket/rate: {"per_second": 5, "per_minute": 300}"#,
+    r#"L254 loopctl.json:3:5 /action_limits/lookup_tickets: "lookup_tickets""#,
     r#"L257 loop.json:17:11 /definition/actions/0/properties/on_failure: "on_failure""#,
 ];

@@ -8,34 +8,54 @@ use std::time::{Duration, Instant};
 use crate::drive::clock;
 use crate::journal::ledger::RateShare;
 use crate::journal::{Journal, StoreError};
+use loopctl_lang::language::call_limits::CallRate;
 use loopctl_lang::language::model_rate::ModelRate;
 
 const SECOND_US: i64 = 1_000_000;
 /// What was not used in the last second may be caught up, and a request is sent some time after its turn. With a second for each in a
 /// minute, no 60 seconds have more than the rate, wherever they begin.
 const MINUTE_US: i64 = 62 * SECOND_US;
+/// With 50 ms for the way of a call from its turn to its server, no second has more than a rate of seconds: nothing is caught up there.
+const SPACED_SECOND_US: i64 = 1_050_000;
 /// The longest time that one request takes of a rate.
 const LONGEST_SHARE_US: i64 = 3_600 * SECOND_US;
 /// What is further ahead is of a clock that was wrong: a server asks for five minutes at most.
 const FAR_US: i64 = 600 * SECOND_US;
+
+/// A rate of requests to a model, or of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GateRate {
+    Model(ModelRate),
+    Calls(CallRate),
+}
+
+impl GateRate {
+    /// How much of the time that was not used may be caught up.
+    fn caught_up_us(self) -> i64 {
+        match self {
+            Self::Calls(CallRate { per_second: Some(_), .. }) => 0,
+            Self::Model(_) | Self::Calls(_) => SECOND_US,
+        }
+    }
+}
 
 /// What the last request that was let in took of a rate.
 #[derive(Debug, Clone)]
 pub(super) struct LastShare {
     at: Instant,
     share: RateShare,
-    rate: ModelRate,
+    rate: GateRate,
     tokens: u64,
 }
 
 impl LastShare {
     /// By which rate.
-    pub fn is_by(&self, rate: ModelRate) -> bool {
+    pub fn is_by(&self, rate: GateRate) -> bool {
         self.rate == rate
     }
 
     /// The rate is another one now: what is left of the time is as long as it would be by this one, if that is less.
-    pub fn judge_by(self, journal: &Arc<dyn Journal>, rate: ModelRate) {
+    pub fn judge_by(self, journal: &Arc<dyn Journal>, rate: GateRate) {
         let (requests_us, tokens_us) = times_us(rate, self.tokens);
         let passed_us = i64::try_from(clock::elapsed(self.at).as_micros()).unwrap_or(i64::MAX);
         let over = |before_us: i64, now_us: i64| {
@@ -52,7 +72,7 @@ impl LastShare {
 pub(super) struct RateTurn {
     journal: Arc<dyn Journal>,
     share: RateShare,
-    rate: ModelRate,
+    rate: GateRate,
     tokens: u64,
     /// Until the request may be sent.
     pub wait: Duration,
@@ -67,14 +87,14 @@ impl RateTurn {
     pub async fn take(
         journal: &Arc<dyn Journal>,
         account: String,
-        rate: ModelRate,
+        rate: GateRate,
         tokens: u64,
     ) -> Result<Self, StoreError> {
         let (requests_us, tokens_us) = times_us(rate, tokens);
         let far_us = FAR_US.saturating_add(requests_us.max(tokens_us).saturating_mul(10));
         let share = RateShare { account, now_us: now_us(), requests_us, tokens_us, hold_us: 0, far_us };
         let ahead_us = journal.pace(share.clone()).await?;
-        let wait = Duration::from_micros(u64::try_from(ahead_us.saturating_sub(SECOND_US)).unwrap_or(0));
+        let wait = Duration::from_micros(u64::try_from(ahead_us.saturating_sub(rate.caught_up_us())).unwrap_or(0));
         Ok(Self { journal: Arc::clone(journal), share, rate, tokens, wait, is_sent: false })
     }
 
@@ -126,14 +146,23 @@ fn now_us() -> i64 {
 }
 
 /// The times in which a rate gives a request, and its tokens.
-fn times_us(rate: ModelRate, tokens: u64) -> (i64, i64) {
-    let requests_us = rate.requests_per_minute.map_or(0, |rate| share_us(1, rate));
-    (requests_us, rate.tokens_per_minute.map_or(0, |rate| share_us(tokens, rate)))
+fn times_us(rate: GateRate, tokens: u64) -> (i64, i64) {
+    match rate {
+        GateRate::Model(ModelRate { requests_per_minute, tokens_per_minute }) => {
+            let of = |amount, rate: Option<u64>| rate.map_or(0, |rate| share_us(amount, MINUTE_US, rate));
+            (of(1, requests_per_minute), of(tokens, tokens_per_minute))
+        }
+        GateRate::Calls(CallRate { per_second, per_minute }) => {
+            let seconds = per_second.map(|rate| share_us(1, SPACED_SECOND_US, rate.into()));
+            let minutes = per_minute.map(|rate| share_us(1, MINUTE_US, rate.into()));
+            (seconds.max(minutes).unwrap_or(0), 0)
+        }
+    }
 }
 
-/// The time in which a rate gives this amount.
-fn share_us(amount: u64, per_minute: u64) -> i64 {
-    let minute_us = u128::from(MINUTE_US.unsigned_abs());
-    let time_us = (u128::from(amount).saturating_mul(minute_us)).div_ceil(u128::from(per_minute.max(1)));
+/// The time in which a rate of so many in a time gives this amount.
+fn share_us(amount: u64, time_us: i64, most: u64) -> i64 {
+    let time_us = u128::from(time_us.unsigned_abs());
+    let time_us = (u128::from(amount).saturating_mul(time_us)).div_ceil(u128::from(most.max(1)));
     i64::try_from(time_us).unwrap_or(LONGEST_SHARE_US).min(LONGEST_SHARE_US)
 }

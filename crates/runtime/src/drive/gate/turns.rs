@@ -11,6 +11,12 @@ pub(in crate::drive) struct TurnOwner {
     pub run: Arc<str>,
 }
 
+/// The run that makes a call, with the lease of its driver.
+pub(in crate::drive) struct SlotOwner {
+    pub run_id: String,
+    pub fence: u64,
+}
+
 /// What waits, in turns. Each operation takes the same time, however many wait.
 pub(super) struct FairTurns<T> {
     orgs: HashMap<Option<Arc<str>>, TurnsOfRuns<T>>,

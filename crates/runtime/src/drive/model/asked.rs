@@ -9,10 +9,12 @@ use crate::drive::pending_model_call::PendingModelCall;
 use loopctl_engine::event::{FailedAttempt, Finish, Reply};
 
 /// As which of several models one is asked, and how long its server is waited for that wants no request.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct PatientAttempt {
     pub place: usize,
     pub patience: Duration,
+    /// Whether there is another model to ask.
+    pub has_next: bool,
 }
 
 /// Since when a call is made, and as which of several models one replied.

@@ -125,6 +125,13 @@ impl AttemptFailure {
         Self { sent: SentPart::HeldBack, after: Some(time), ..Self::unreachable(message) }
     }
 
+    /// The circuit of a model is open for longer than the request waits: it was held back.
+    pub(super) fn kept_out(model: &str, left: Duration, why: &str) -> Self {
+        let left_ms = left.as_millis();
+        let message = format!("the model {model:?} is not asked: its circuit is open for {left_ms} ms{why}");
+        Self { sent: SentPart::HeldBack, after: Some(left), ..Self::unreachable(message) }
+    }
+
     /// An answer that is not of the protocol: a server or a proxy in trouble, so it may help to try again.
     pub(super) fn protocol(message: String) -> Self {
         Self { transient: true, ..Self::lasting(ModelFaultCode::ModelProtocol, message) }
@@ -198,6 +205,12 @@ impl AttemptFailure {
     /// another model.
     pub(super) fn held_for(&self) -> Option<Duration> {
         self.after.filter(|after| self.status == Some(429) && self.transient && *after <= retry::LONGEST_ASKED)
+    }
+
+    /// Whether the server is away, or could not answer: it may answer the same request later. One that has too many requests and says
+    /// when it takes more is there.
+    pub(super) fn is_outage(&self) -> bool {
+        self.transient && self.reply.is_none() && self.held_for().is_none() && self.sent != SentPart::NoDescriptor
     }
 
     /// Whether the model replied, and said nothing.

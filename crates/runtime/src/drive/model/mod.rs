@@ -53,12 +53,13 @@ use serde_json::Value;
 
 use crate::drive::clock;
 use crate::drive::descriptors::Patience;
-use crate::drive::gate::{GatePass, GateRequest, ModelGate, NotLetIn};
+use crate::drive::gate::{CallGate, GatePass, GateRequest, NotLetIn, why_open};
 use crate::drive::http_client::Response;
 use crate::drive::model_waits::FailedRequest;
 use crate::drive::pending_model_call::PendingModelCall;
 use crate::drive::retry::{self, Failures};
 use crate::drive::spending::NoRoom;
+use crate::journal::WaitedFor;
 use asked::{AskedFrom, PatientAttempt, taken};
 use attempt_usage::AttemptUsage;
 pub use attempt_usage::KnownRequest;
@@ -83,7 +84,7 @@ pub use reply_timeouts::ReplyTimeouts;
 use reply_timeouts::STALL;
 use wire::RequestForm;
 
-pub use crate::drive::gate::{ModelGates, ModelQueue};
+pub use crate::drive::gate::{CallCircuit, CallGates, CallQueue, CircuitState};
 pub use embedded::{DynModel, EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest, ModelTool};
 pub use models::Models;
 use script::ScriptPart;
@@ -185,7 +186,7 @@ pub struct ModelClient {
     form: RequestForm,
     backend: ModelBackend,
     /// Where its requests wait for their turn; none for a script, which is sent none.
-    gate: Option<Arc<ModelGate>>,
+    gate: Option<Arc<CallGate>>,
 }
 
 /// Who answers for a model.
@@ -257,10 +258,14 @@ impl ModelClient {
         &'a self,
         wait: Option<&'a PendingModelCall<'a>>,
         tokens: u64,
-        patience: Duration,
+        patient: PatientAttempt,
     ) -> GateRequest<'a> {
         let is_sent = matches!(self.backend, ModelBackend::Server(_));
-        GateRequest { model: &self.facts.name, id: &self.form.id, is_sent, tokens, patience, wait }
+        let (of, name, id) = (WaitedFor::Model, self.facts.name.as_str(), self.form.id.as_str());
+        let PatientAttempt { patience, has_next, .. } = patient;
+        // The next model is there for this.
+        let circuit_patience = if has_next { Duration::ZERO } else { patience };
+        GateRequest { of, name, id, is_sent, tokens, patience, circuit_patience, wait }
     }
 
     /// The wait before the next attempt after a failure; none when none is made. The server of a model that the
@@ -278,7 +283,7 @@ impl ModelClient {
         let gate = self.gate.as_ref().filter(|gate| gate.is_bounded());
         let held = failure.held_for().filter(|_| gate.is_some());
         if let Some((gate, time)) = gate.zip(held) {
-            gate.hold(time, self.at_gate(wait, 0, Duration::ZERO));
+            gate.hold(time, self.at_gate(wait, 0, PatientAttempt::default()));
         }
         let held = held.and_then(|time| failures.held_delay(retry, time));
         if failure.transient { held.or_else(|| failures.next_delay(retry, failure.after)) } else { None }
@@ -592,7 +597,7 @@ pub async fn ask(
             continue;
         }
         loop {
-            let patient = PatientAttempt { place, patience: failures.patience(retry) };
+            let patient = PatientAttempt { place, patience: failures.patience(retry), has_next };
             let attempted = match limited_attempt(model, ask, wire, patient).await {
                 Ok(attempted) => attempted,
                 Err(none) if has_next && none.limit.is_some() => {
@@ -656,7 +661,7 @@ async fn limited_attempt(
     wire: &mut Wire,
     patient: PatientAttempt,
 ) -> Result<Result<AttemptReply, AttemptFailure>, NoRoom> {
-    let PatientAttempt { place, patience } = patient;
+    let place = patient.place;
     if let Some(failure) = attempt_usage::over_the_window(model, ask) {
         return Ok(Err(failure));
     }
@@ -664,11 +669,15 @@ async fn limited_attempt(
     let tokens = call.most_tokens();
     // Before its turn: what waits for room in a limit keeps nobody else from the model.
     let mut reserved = PendingModelCall::reserve(ask.wait, call).await?;
+    let at_gate = model.at_gate(ask.wait, tokens, patient);
     let mut pass = match &model.gate {
-        Some(gate) => match gate.enter(model.at_gate(ask.wait, tokens, patience)).await {
+        Some(gate) => match gate.enter(at_gate).await {
             Ok(pass) => Some(pass),
             Err(NotLetIn::NoStore(none)) => return Err(none),
             Err(NotLetIn::Held(time)) => return Ok(Err(AttemptFailure::held_back(&model.facts.name, time))),
+            Err(NotLetIn::Open { left, rule }) => {
+                return Ok(Err(AttemptFailure::kept_out(&model.facts.name, left, &why_open(rule))));
+            }
         },
         None => None,
     };
@@ -695,6 +704,8 @@ async fn limited_attempt(
         reserved.sent(None, None);
         PendingModelCall::rest(ask.wait, Box::pin(patience.wait()).as_mut()).await;
     };
+    let failed = attempted.as_ref().err().is_some_and(AttemptFailure::is_outage);
+    pass.iter_mut().for_each(|pass| pass.ended(at_gate, failed));
     let pass = pass.filter(GatePass::counts_tokens);
     if !reserved.is_empty() || pass.is_some() {
         let used = match &attempted {

@@ -19,9 +19,10 @@ use super::settings::ModelSettings;
 use super::window::LearnedWindow;
 use super::wire::RequestForm;
 use super::{DynModel, ModelBackend, ModelClient, TRACK, protocol_of};
-use crate::drive::gate::{ModelGate, ModelGates};
+use crate::drive::gate::{CallGate, CallGates};
 use crate::drive::http_client::{IS_BUILT_IN, NOT_BUILT_IN};
 use crate::drive::secret::Vault;
+use crate::journal::WaitedFor;
 use crate::project::guarded_read;
 use crate::project::paths::in_project;
 use loopctl_engine::event::ModelFacts;
@@ -45,7 +46,7 @@ pub struct Models {
     script: Option<Arc<ScriptPlayer>>,
     http: Arc<HttpClients>,
     first_contact: Arc<FirstContact>,
-    gates: Arc<ModelGates>,
+    gates: Arc<CallGates>,
     /// The machine's credentials of AWS.
     identity: OnceLock<Arc<AwsIdentity>>,
     /// The embedder's models by name.
@@ -94,7 +95,7 @@ impl Models {
     }
 
     /// The same with gates that other projects have, too.
-    pub(in crate::drive) fn with_gates(self, gates: Arc<ModelGates>) -> Self {
+    pub(in crate::drive) fn with_gates(self, gates: Arc<CallGates>) -> Self {
         gates.read(&self.project, &self.root);
         Self { gates, ..self }
     }
@@ -199,9 +200,9 @@ impl Models {
     }
 
     /// The gate of a model. Those of names that the project does not have are kept with their models: requests may name what they like.
-    fn gate(&self, name: &str) -> Arc<ModelGate> {
+    fn gate(&self, name: &str) -> Arc<CallGate> {
         match self.project.models.contains_key(name) {
-            true => self.gates.of(&self.root, name),
+            true => self.gates.of(&self.root, WaitedFor::Model, name),
             false => Arc::default(),
         }
     }

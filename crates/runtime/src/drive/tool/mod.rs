@@ -148,6 +148,11 @@ impl Toolbox {
         self
     }
 
+    /// The project of the tools.
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
     /// Whether no tool is really called, so that no secret of one is needed.
     pub fn is_offline(&self) -> bool {
         self.stage.is_some()

@@ -180,6 +180,25 @@ pub(super) fn what_a_driver_reserved_is_given_back_when_its_lease_is_over(journa
     assert_eq!(held(journal, 20_000), (0, 100));
 }
 
+pub(super) fn an_account_without_a_time_counts_what_is_under_way_and_is_no_limit(journal: &dyn Journal) {
+    const NOW: AccountTime = AccountTime { from_ms: 0, until_ms: None, rolling: None };
+    let fence = begin(journal, "r");
+    let call = |fence, id| {
+        let (amount, most) = (tokens(1), MostSpent { tokens: Some(2), usd_nanos: None });
+        Reservation { time: NOW, amount, most, ..reservation("r", fence, id, 0) }
+    };
+    assert_eq!((reserve(journal, call(fence, "a")), reserve(journal, call(fence, "b"))), (None, None));
+    assert!(reserve(journal, call(fence, "c")).is_some());
+    assert!(!settle(journal, settlement("a", 0, NOW)));
+    assert_eq!(reserve(journal, call(fence, "c")), None);
+    assert!(reserve(journal, call(fence, "d")).is_some());
+    assert_eq!(wait(journal.ledger(0, None)).unwrap(), Vec::new());
+    wait(journal.release("r", fence)).unwrap();
+    let lease = wait(journal.lease("r")).unwrap();
+    let again = [call(lease.fence, "d"), call(lease.fence, "e")].map(|call| reserve(journal, call));
+    assert_eq!(again, [None, None], "what the driver before had under way is over");
+}
+
 pub(super) fn a_clock_that_was_ahead_stops_nobody_for_long(journal: &dyn Journal) {
     let fence = begin(journal, "r");
     let spend = |id: &str, number: i64| {

@@ -247,6 +247,10 @@ pub const CASES: &[(&str, Case)] = &[
         "what_a_driver_reserved_is_given_back_when_its_lease_is_over",
         ledger::what_a_driver_reserved_is_given_back_when_its_lease_is_over,
     ),
+    (
+        "an_account_without_a_time_counts_what_is_under_way_and_is_no_limit",
+        ledger::an_account_without_a_time_counts_what_is_under_way_and_is_no_limit,
+    ),
     ("a_clock_that_was_ahead_stops_nobody_for_long", ledger::a_clock_that_was_ahead_stops_nobody_for_long),
     (
         "the_accounts_with_the_largest_shares_are_listed_when_there_are_more",

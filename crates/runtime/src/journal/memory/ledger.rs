@@ -128,7 +128,10 @@ impl KnownLedger {
     }
 
     pub(super) fn accounts(&self, now_ms: i64, is_held: impl Fn(&str, u64) -> bool) -> Vec<LedgerAccount> {
-        let listed = self.accounts.iter().map(|(name, account)| {
+        // An account without a time is none of a spending limit.
+        let is_limit =
+            |(_, account): &(&String, &KnownAccount)| account.until_ms.is_some() || account.stays_ms.is_some();
+        let listed = self.accounts.iter().filter(is_limit).map(|(name, account)| {
             let open = account.open.values().filter(|open| is_held(&open.run_id, open.fence));
             let reserved = open.fold(SpentAmount::default(), |sum, open| sum.plus(open.amount));
             // Also one of a clock that was ahead.

@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 use super::project;
 use crate::drive::clock;
 use crate::drive::clock::simulated;
-use crate::drive::gate::{GatePass, GateRequest, ModelGates};
+use crate::drive::gate::{CallGates, GatePass, GateRequest};
 use crate::drive::pending_model_call::{Deaths, PendingModelCall};
-use crate::journal::Journal;
 use crate::journal::memory::MemoryJournal;
+use crate::journal::{Journal, WaitedFor};
 use loopctl_engine::event::Tokens;
 
 const BEGIN_MS: i64 = 1_700_000_000_000;
@@ -22,13 +22,13 @@ const LONG: Duration = Duration::from_secs(600);
 /// A process: the gates of a project that has one model.
 #[derive(Clone)]
 struct Process {
-    gates: Arc<ModelGates>,
+    gates: Arc<CallGates>,
     deaths: Arc<Deaths>,
 }
 
 impl Process {
     fn new(journal: &Arc<dyn Journal>, model: &Value) -> Self {
-        let gates = Arc::new(ModelGates::default());
+        let gates = Arc::new(CallGates::default());
         let process = Self { gates, deaths: Arc::new(Deaths::new(Arc::clone(journal))) };
         process.read(model);
         process
@@ -42,8 +42,8 @@ impl Process {
 
     async fn enter(&self, tokens: u64) -> GatePass {
         let wait = PendingModelCall::of(&self.deaths, "r");
-        let request = GateRequest { model: "main", id: "m", is_sent: false, tokens, patience: LONG, wait: Some(&wait) };
-        let Ok(mut pass) = self.gates.of(Path::new("/p"), "main").enter(request).await else {
+        let request = GateRequest { tokens, ..to_main(&wait) };
+        let Ok(mut pass) = self.gates.of(Path::new("/p"), WaitedFor::Model, "main").enter(request).await else {
             panic!("the store answers")
         };
         pass.sent();
@@ -63,6 +63,11 @@ impl Process {
             seconds()
         })
     }
+}
+
+fn to_main<'a>(wait: &'a PendingModelCall<'a>) -> GateRequest<'a> {
+    let (of, name, id) = (WaitedFor::Model, "main", "m");
+    GateRequest { of, name, id, is_sent: false, tokens: 0, patience: LONG, circuit_patience: LONG, wait: Some(wait) }
 }
 
 /// The time since the beginning.
@@ -182,7 +187,7 @@ fn a_wait_that_ends_early_gives_its_turn_back_and_a_raised_rate_holds_for_those_
         let runs = [process.run(1, 0, &sent), process.run(1, 0, &sent)];
         clock::sleep(Duration::from_secs(5)).await;
         let queues = process.gates.queues();
-        assert_eq!((queues[0].model.as_str(), queues[0].requests), ("main", 2));
+        assert_eq!((queues[0].name.as_str(), queues[0].requests), ("main", 2));
         assert!((59_000..62_000).contains(&(queues[0].since_ms - BEGIN_MS)), "{queues:?}");
         process.read(&json!({ "rate": { "requests_per_minute": 600 } }));
         for run in runs {
@@ -198,9 +203,8 @@ fn a_server_that_asks_for_a_wait_holds_back_all_that_come_and_they_are_let_in_on
         let (one, other) = (Process::new(&journal, &json!({})), Process::new(&journal, &json!({})));
         let (sent, elsewhere) = (Arc::default(), Arc::default());
         let wait = PendingModelCall::of(&one.deaths, "r");
-        let request =
-            GateRequest { model: "main", id: "m", is_sent: false, tokens: 0, patience: LONG, wait: Some(&wait) };
-        one.gates.of(Path::new("/p"), "main").hold(Duration::from_secs(30), request);
+        let request = to_main(&wait);
+        one.gates.of(Path::new("/p"), WaitedFor::Model, "main").hold(Duration::from_secs(30), request);
         let runs: Vec<_> = (0..5).map(|_| one.run(1, 0, &sent)).chain([other.run(1, 0, &elsewhere)]).collect();
         for run in runs {
             run.await.unwrap();
@@ -211,7 +215,7 @@ fn a_server_that_asks_for_a_wait_holds_back_all_that_come_and_they_are_let_in_on
         let rated = json!({ "rate": { "requests_per_minute": 6_000 } });
         let (one, other) = (Process::new(&journal, &rated), Process::new(&journal, &rated));
         let begin_ms = clock::wall_ms();
-        one.gates.of(Path::new("/p"), "main").hold(Duration::from_secs(30), request);
+        one.gates.of(Path::new("/p"), WaitedFor::Model, "main").hold(Duration::from_secs(30), request);
         let sent = Arc::default();
         other.run(1, 0, &sent).await.unwrap();
         assert!(sent.lock().unwrap()[0] >= begin_ms + 30_000, "the store says it to the others");
