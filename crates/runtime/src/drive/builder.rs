@@ -6,6 +6,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use super::answer_hint::AnswerHints;
+use super::gate;
 use super::given_parts::GivenParts;
 use super::inbox::DecisionInboxes;
 use super::launcher::{Launcher, SpawnedRuns};
@@ -202,12 +203,14 @@ impl EngineBuilder {
             toolbox = toolbox.with_stage(stage);
         }
         let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
+        let limits_calls = gate::limits_calls(&self.project);
         let spawned = Arc::new(SpawnedRuns::default());
         let launcher = self.launcher.unwrap_or_else(|| Arc::<SpawnedRuns>::clone(&spawned));
         Engine {
             world: Arc::new(World {
                 given,
                 gates: self.gates,
+                limits_calls,
                 model_waits: ModelWaits::new(Arc::clone(&journal), self.meters.clone()),
                 meters: self.meters,
                 deaths: Deaths::new(Arc::clone(&journal)),

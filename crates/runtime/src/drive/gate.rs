@@ -148,6 +148,11 @@ impl CallGates {
     }
 }
 
+/// Whether a project limits calls of tools.
+pub(in crate::drive) fn limits_calls(project: &Project) -> bool {
+    limits_of(project).next().is_some()
+}
+
 /// What a project limits, models apart.
 fn limits_of(project: &Project) -> impl Iterator<Item = ((WaitedFor, &str), CallLimits)> {
     let actions = project.action_limits.iter().map(|(name, limits)| ((WaitedFor::Action, name.as_str()), *limits));

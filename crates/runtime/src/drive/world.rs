@@ -50,6 +50,8 @@ pub(super) struct World {
     pub model_waits: ModelWaits,
     /// Where calls wait for their turn.
     pub gates: Arc<CallGates>,
+    /// Whether the project limits calls of tools.
+    pub limits_calls: bool,
     /// What counts what happens in runs; none where nobody asks for it.
     pub meters: Option<Arc<dyn RunMeters>>,
     /// The folder of the project.
