@@ -93,6 +93,13 @@ pub fn left(program: &ProgramHead, state: &StateHead) -> Allowance {
     }
 }
 
+/// The share of its budget that a run has left, of tokens or of US dollars, whichever is less; none without a budget.
+pub fn left_share(program: &ProgramHead, state: &StateHead) -> Option<f64> {
+    let bounds = own(program, state).into_iter().chain([state.header.bound]).filter(|most| !most.is_none());
+    let spent = spent(state, &[]);
+    bounds.map(|most| share(most, &spent)).reduce(f64::max).map(|used| (1.0 - used).max(0.0))
+}
+
 /// Whether failed attempts of a tool that asks a model used all that was left, the last one a part of it.
 pub fn uses_up(left: Allowance, attempts: &[FailedAttempt]) -> bool {
     let mut spent = SpentSoFar { tokens: 0, cost_usd: 0.0 };

@@ -85,7 +85,7 @@ impl CoveragePart {
     /// Another model answers.
     pub fn fallback(&self, model: &str) -> CoveragePoint {
         let models = self.program.fallback_models();
-        let at = models.iter().position(|known| known == model).unwrap_or_default();
+        let at = models.iter().position(|known| known.name() == model).unwrap_or_default();
         self.point(
             format!("{}/{at}", self.property("fallback_models")),
             CoverageKind::Fallback,
@@ -145,7 +145,9 @@ fn of_loop(part: &CoveragePart, program: &LoopProgram, found: &mut Vec<CoverageP
     if properties.on_stuck.action == StuckAction::RetryWithHint && fits(1) {
         found.push(part.hint());
     }
-    found.extend(properties.fallback_models.iter().map(|model| part.fallback(model)));
+    // What one with a condition is asked for depends on what was spent.
+    let fallbacks = properties.fallback_models.iter().filter(|model| model.when().is_none());
+    found.extend(fallbacks.map(|model| part.fallback(model.name())));
     let is_listed = |tool: &&Tool| match tool.kind {
         // They have endings of their own.
         ToolKind::Builtin(Builtin::Complete | Builtin::PauseForHuman) => false,

@@ -138,7 +138,8 @@ impl<'p> ScriptMaker<'p> {
             (CoverageKind::Ending, "stuck") => guided(self.notes(n.saturating_mul(rounds), |_| 1)?),
             (CoverageKind::Ending, "model_error") => {
                 // Each fallback is asked, too.
-                let models = self.program.properties.fallback_models.len().saturating_add(1);
+                let models = self.program.properties.fallback_models.iter().filter(|model| model.when().is_none());
+                let models = models.count().saturating_add(1);
                 Ok(said(vec![json!({ "http": 401 }); models]))
             }
             // A plain text is an answer in some dialects: one that is cut off is a reply in none.
@@ -176,8 +177,8 @@ impl<'p> ScriptMaker<'p> {
             }
             (CoverageKind::Hint, _) => Ok(said([self.notes(n, |_| 1)?, self.complete()?].concat())),
             (CoverageKind::Fallback, model) => {
-                let models = &self.program.properties.fallback_models;
-                let before = models.iter().position(|known| known == model).unwrap_or_default();
+                let mut models = self.program.properties.fallback_models.iter().filter(|model| model.when().is_none());
+                let before = models.position(|known| known.name() == model).unwrap_or_default();
                 let attempts = self.program.properties.retry.attempts.unwrap_or(DEFAULT_ATTEMPTS).min(MAX_REPLIES);
                 let count = usize::try_from(attempts).unwrap_or_default().saturating_mul(before + 1);
                 Ok(said([vec![json!({ "http": 503 }); count], self.complete()?].concat()))

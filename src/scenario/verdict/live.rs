@@ -183,7 +183,7 @@ fn asked_models(program: &Program) -> BTreeSet<String> {
     let own = program.model().or(program.project.model.as_deref());
     let asks = program.needs_a_model();
     let mut models: BTreeSet<String> = own.filter(|_| asks).into_iter().map(str::to_owned).collect();
-    models.extend(program.fallback_models().iter().cloned());
+    models.extend(program.fallback_models().iter().map(|fallback| fallback.name().to_owned()));
     models.extend(program.all_tools().into_iter().filter_map(|tool| tool.model().map(str::to_owned)));
     let called = program.called_loops().into_iter();
     let started = program.tools().iter().filter_map(Tool::launched);

@@ -62,7 +62,7 @@ pub(super) fn max_tokens(program: &LoopProgram, model: Option<&ModelTerms>) -> u
 pub(super) fn models(program: &LoopProgram, given: Option<&str>) -> Vec<ModelTerms> {
     let first = chosen(&program.head, program.properties.model.as_deref(), given);
     let first = first.map_or_else(ModelTerms::unnamed, |name| ModelTerms::of(&program.head, name));
-    let fallbacks = program.properties.fallback_models.iter().map(|name| ModelTerms::of(&program.head, name));
+    let fallbacks = program.properties.fallback_models.iter().map(|model| ModelTerms::of(&program.head, model.name()));
     std::iter::once(first).chain(fallbacks).collect()
 }
 

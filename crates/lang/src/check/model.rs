@@ -46,7 +46,7 @@ pub fn longest_replies<'s, 'a>(subject: &'s Subject<'a>) -> Vec<LongestReply<'s,
     let mut replies = Vec::new();
     if let Some(react) = subject.react(&["max_tokens", "model", "fallback_models"]) {
         let own = named(subject, react.model.as_deref());
-        let fallbacks = react.fallback_models.iter().filter_map(|name| named(subject, Some(name)));
+        let fallbacks = react.fallback_models.iter().filter_map(|model| named(subject, Some(model.name())));
         for model in own.into_iter().chain(fallbacks) {
             let window = model.declared.and_then(|model| model.context_tokens);
             let tokens = react.max_tokens.unwrap_or_else(|| window::max_tokens(window));

@@ -232,6 +232,7 @@ codes! {
     IDLE_STYLE = "L252" Error "idle-style" "Style that nothing is written in",
     IDLE_CALL_LIMIT = "L253" Error "idle-call-limit" "Limit of calls that can't hold",
     UNKNOWN_LIMITED_ACTION = "L254" Warning "unknown-limited-action" "Limits of an action that does not exist",
+    UNMET_ROUTE = "L255" Warning "unmet-route" "Condition of a fallback that never holds",
     UNCANCELLED_ITEMS = "L257" Warning "uncancelled-items" "Items whose `on_failure` does not run after a cancel",
 }
 

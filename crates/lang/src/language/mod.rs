@@ -14,6 +14,7 @@ mod editor;
 pub mod ending;
 pub mod event_keeping;
 mod examples;
+pub mod fallback;
 pub(crate) mod fields;
 pub mod foreach;
 pub mod form;

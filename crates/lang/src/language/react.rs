@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::ToolDeclaration;
+use super::fallback::FallbackModel;
 
 /// The schema of a field that holds a JSON Schema.
 pub(crate) fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -110,9 +111,9 @@ pub struct ReactProperties {
     /// How a failed model call is tried again.
     #[serde(default)]
     pub retry: Retry,
-    /// Models that are tried in this order when the retries are spent.
+    /// Models that are tried in this order when the retries are spent; one with `when` is asked first while that holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fallback_models: Vec<String>,
+    pub fallback_models: Vec<FallbackModel>,
     /// What happens when the models stay unreachable after all retries and fallbacks.
     #[serde(default)]
     pub on_model_outage: OnModelOutage,

@@ -58,6 +58,7 @@ use serde_json::Value;
 
 use crate::diagnostic::Source;
 use crate::language::action::{ActionKind as _, CommandAction, DbAction, HttpAction, OnUncertain};
+use crate::language::fallback::FallbackModel;
 use crate::language::mcp_offer::McpOffer;
 use crate::language::notify::NotifyKind;
 use crate::language::react::{Budget, CallOrder};
@@ -299,8 +300,8 @@ impl Program {
         self.as_loop()?.properties.model.as_deref()
     }
 
-    /// The models that a loop asks when its own is not reached.
-    pub fn fallback_models(&self) -> &[String] {
+    /// The models that a loop asks in place of its own.
+    pub fn fallback_models(&self) -> &[FallbackModel] {
         self.as_loop().map(|program| program.properties.fallback_models.as_slice()).unwrap_or_default()
     }
 

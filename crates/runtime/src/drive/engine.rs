@@ -540,7 +540,7 @@ impl Engine {
         };
         let mut models = vec![get(first)?];
         for fallback in program.fallback_models() {
-            models.push(get(Some(fallback))?);
+            models.push(get(Some(fallback.name()))?);
         }
         Ok(models)
     }

@@ -119,7 +119,7 @@ impl Engine {
         // The steps of a workflow that ask models name their own, or have this one.
         let asks = program.needs_a_model();
         needs.models.extend(model.filter(|_| asks).map(str::to_owned));
-        needs.models.extend(program.fallback_models().iter().cloned());
+        needs.models.extend(program.fallback_models().iter().map(|fallback| fallback.name().to_owned()));
         for called in program.step_loops() {
             self.gather(called, model, needs);
         }

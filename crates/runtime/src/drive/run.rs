@@ -5,6 +5,7 @@ mod in_line;
 mod interrupts;
 mod live;
 mod model_call;
+mod model_order;
 pub(super) mod run_log;
 pub(super) mod spender;
 mod unsent_calls;

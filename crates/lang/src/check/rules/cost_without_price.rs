@@ -55,7 +55,7 @@ fn of_loop<'s, 'a>(subject: &'s Subject<'a>) -> Vec<PaidModel<'s, 'a>> {
     let own = iter::once((react.model.as_deref(), subject.property("budget/cost_usd")));
     let fallbacks = react.fallback_models.iter().enumerate();
     let fallbacks =
-        fallbacks.map(|(at, name)| (Some(name.as_str()), subject.property(&format!("fallback_models/{at}"))));
+        fallbacks.map(|(at, model)| (Some(model.name()), subject.property(&format!("fallback_models/{at}"))));
     let actions = subject.actions().iter().filter_map(|used| match &*used.action {
         Action::Llm(action) => Some((Some(action.model.as_deref()?), Some(used.at("/model")))),
         _ => None,
@@ -103,7 +103,7 @@ fn models_of<'s>(program: &'s Program, caller: Option<&'s str>) -> Vec<Option<&'
         // The main model of a workflow answers nothing by itself.
         if !program.is_flow() {
             found.push(model);
-            found.extend(program.fallback_models().iter().map(|name| Some(name.as_str())));
+            found.extend(program.fallback_models().iter().map(|model| Some(model.name())));
         }
         let tools = program.all_tools();
         found.extend(tools.iter().filter(|tool| tool.asks_model()).map(|tool| tool.model().or(model)));

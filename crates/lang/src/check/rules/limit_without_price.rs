@@ -18,7 +18,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
     let react = subject.react(&["model", "fallback_models"]);
     let own = react.map(|react| react.model.as_deref());
-    let fallbacks = react.iter().flat_map(|react| react.fallback_models.iter().map(|name| Some(name.as_str())));
+    let fallbacks = react.iter().flat_map(|react| react.fallback_models.iter().map(|model| Some(model.name())));
     let actions = subject.actions().iter().filter_map(|used| match &*used.action {
         Action::Llm(action) => Some(action.model.as_deref()),
         _ => None,

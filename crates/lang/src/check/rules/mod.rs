@@ -113,6 +113,7 @@ mod unknown_limited_action;
 mod unknown_required_tool;
 mod unknown_secret;
 mod unknown_zone;
+mod unmet_route;
 mod unpinned_server;
 mod unreached_limit;
 mod unsent_schema;
@@ -239,5 +240,6 @@ pub const RULES: &[Rule] = &[
     small_limit::RULE,
     idle_call_limit::RULE,
     unknown_limited_action::RULE,
+    unmet_route::RULE,
     uncancelled_items::RULE,
 ];

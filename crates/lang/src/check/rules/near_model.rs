@@ -48,8 +48,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         judge(subject.property("model"), react.model.as_deref());
     }
     if let Some(react) = subject.react(&["fallback_models"]) {
-        for (at, name) in react.fallback_models.iter().enumerate() {
-            judge(subject.property(&format!("fallback_models/{at}")), Some(name));
+        for (at, model) in react.fallback_models.iter().enumerate() {
+            let field = if model.when().is_some() { "/model" } else { "" };
+            judge(subject.property(&format!("fallback_models/{at}{field}")), Some(model.name()));
         }
     }
     for used in subject.actions() {

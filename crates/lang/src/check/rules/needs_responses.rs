@@ -18,9 +18,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         judge(model::named(subject, react.model.as_deref()), cursor, sends_tools(react), found);
     }
     if let Some(react) = subject.react(&["dialect", "fallback_models"]) {
-        for (at, name) in react.fallback_models.iter().enumerate() {
+        for (at, model) in react.fallback_models.iter().enumerate() {
             let cursor = subject.property(&format!("fallback_models/{at}"));
-            judge(model::named(subject, Some(name)), cursor, sends_tools(react), found);
+            judge(model::named(subject, Some(model.name())), cursor, sends_tools(react), found);
         }
     }
     for used in subject.actions() {

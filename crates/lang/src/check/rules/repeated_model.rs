@@ -11,11 +11,16 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["model", "fallback_models"]) else { return };
     let first = model::named(subject, react.model.as_deref()).map(|model| model.name);
     let mut met = HashMap::new();
-    for (at, name) in react.fallback_models.iter().enumerate() {
+    for (at, model) in react.fallback_models.iter().enumerate() {
+        // One with a condition may also be asked after failures.
+        let (name, is_routed) = (model.name(), model.when().is_some());
         let Some(cursor) = subject.property(&format!("fallback_models/{at}")) else { continue };
-        let earlier = Some(*met.entry(name).or_insert(at)).filter(|earlier| *earlier < at);
+        let earlier = Some(*met.entry((name, is_routed)).or_insert(at)).filter(|earlier| *earlier < at);
         let (what, place) = if first == Some(name) {
-            ("is the model that failed before", subject.property("model"))
+            (
+                if is_routed { "is the loop's own model" } else { "is the model that failed before" },
+                subject.property("model"),
+            )
         } else if let Some(earlier) = earlier {
             ("is there twice", subject.property(&format!("fallback_models/{earlier}")))
         } else {

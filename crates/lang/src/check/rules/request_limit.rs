@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule { code: codes::REQUEST_LIMIT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if let Some(react) = subject.react(&["model", "dialect", "fallback_models", "max_tokens"]) {
-        let fallbacks = react.fallback_models.iter().map(|name| Some(&**name));
+        let fallbacks = react.fallback_models.iter().map(|model| Some(model.name()));
         let models: Vec<NamedModel<'_>> = std::iter::once(react.model.as_deref())
             .chain(fallbacks)
             .filter_map(|name| model::named(subject, name))

@@ -17,7 +17,8 @@ const MAX_NAMED: usize = 3;
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["model", "dialect", "fallback_models", "answer_schema"]) else { return };
-    let written = std::iter::once(react.model.as_deref()).chain(react.fallback_models.iter().map(|name| Some(&**name)));
+    let fallbacks = react.fallback_models.iter().map(|model| Some(model.name()));
+    let written = std::iter::once(react.model.as_deref()).chain(fallbacks);
     let is_on = |name| {
         let declared = model::named(subject, name).and_then(|model| model.declared);
         declared.is_some_and(|model| model.constrain == Constrain::On)

@@ -189,5 +189,6 @@ pub const PLACES: &[&str] = &[
     "L251 loopctl.json:5:50 /limits/1/cost_usd: 0.01",
     r#"L253 loopctl.json:3:31 /action_limits/lookup_ticket/rate: {"per_second": 5, "per_minute": 300}"#,
     r#"L254 loopctl.json:3:5 /action_limits/lookup_tickets: "lookup_tickets""#,
+    "L255 loop.json:17:74 /properties/fallback_models/0/when/budget_left_below: 0.2",
     r#"L257 loop.json:17:11 /definition/actions/0/properties/on_failure: "on_failure""#,
 ];

@@ -44,6 +44,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -141,6 +142,8 @@ pub struct Ask<'a> {
     pub wants_text: bool,
     /// What the run that asks knows of the request.
     pub known: KnownRequest<'a>,
+    /// The places of the models in the order in which they are asked; none: as they are given.
+    pub order: Option<&'a [usize]>,
 }
 
 /// How many empty replies to one request are asked for in the same words.
@@ -166,6 +169,7 @@ impl<'a> Ask<'a> {
             empty_is_answered: false,
             wants_text: false,
             known: KnownRequest::default(),
+            order: None,
         }
     }
 
@@ -582,8 +586,10 @@ pub async fn ask(
     let brief = retry::brief(retry);
     let mut tried = Vec::new();
     let mut before = PassedOver::none(ask.wait);
-    for (place, model) in models.iter().enumerate() {
-        let has_next = place + 1 < models.len();
+    let places: Cow<'_, [usize]> = ask.order.map_or_else(|| (0..models.len()).collect(), Cow::Borrowed);
+    for (at, place) in places.iter().copied().enumerate() {
+        let Some(model) = models.get(place) else { continue };
+        let has_next = at + 1 < places.len();
         let facts = (place > 0).then_some(&model.facts);
         let retry = if has_next { &brief } else { retry };
         // Those before a pause count, too: a run that resumes by itself does not pay again and again.

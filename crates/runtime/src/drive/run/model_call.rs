@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::Driver;
 use super::interrupts::{Interruption, Interrupts, Waited};
 use super::live::ReplyReporter;
+use super::model_order;
 use super::run_log;
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::RunLease;
@@ -81,7 +82,9 @@ impl Driver<'_> {
         let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
         // On the heap, because a run that waits for something else has the room for it, too.
         let question = Box::new(question(self.world, self.program, &self.lease, state).within(self.time_left()));
+        let order = model_order::order(program, state);
         let ask = Ask {
+            order: order.as_deref(),
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),
             selected: state.selected.as_deref(),
