@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::conversation::Role;
 use super::decision::consent;
 use super::dialect;
-use super::event::Started;
+use super::event::{CopiedUsage, Started};
 use super::memory;
 use super::next::Next;
 use super::previous;
@@ -66,6 +66,7 @@ pub(super) fn begin(program: &LoopProgram, state: &mut LoopState, started: Start
         rerun_of: started.rerun_of.map(String::into_boxed_str),
         delivery: started.delivery.map(Box::new),
         fork: None,
+        copied: CopiedUsage::default(),
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
         callback_rights: started.callback_rights,
         files: Arc::default(),

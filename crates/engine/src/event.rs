@@ -30,7 +30,7 @@ pub use super::address::CallId;
 pub use asked::{StepAsks, ToolAsks};
 pub use continuation::{FailedParts, LimitsRaised, RaisedLimits, Retried};
 pub use decided::{ANYBODY, CALLBACK, Decided, Decision, DecisionKind, DecisionRights, callback_of};
-pub use fork::{Fork, ForkPoint};
+pub use fork::{CopiedUsage, Fork, ForkPoint};
 pub use input_file::{InputFile, InputFileContent, account_at};
 pub use input_list::{InputList, spell_input};
 pub(crate) use model::is_no_time;

@@ -2,7 +2,7 @@
 //! of them can't exist.
 
 use super::effect::{Effect, Effects, Refused};
-use super::event::{Event, EventKind, ForkPoint, Started};
+use super::event::{CopiedUsage, Event, EventKind, ForkPoint, Started};
 use super::state::State;
 use super::step::step;
 use loopctl_lang::program::Program;
@@ -28,7 +28,9 @@ pub(super) fn begin(program: &Program, state: &mut State, event: Event) -> Resul
     }
     effects.retain(|effect| !matches!(effect, Effect::Remember(_)));
     let point = ForkPoint { run_id: fork.run_id.into_boxed_str(), iteration: fork.iteration };
-    std::sync::Arc::make_mut(&mut forked.header).fork = Some(point);
+    let copied = CopiedUsage { tokens: forked.counters.tokens, cost_usd: forked.counters.cost_usd };
+    let header = std::sync::Arc::make_mut(&mut forked.header);
+    (header.fork, header.copied) = (Some(point), copied);
     *state = forked;
     Ok(effects)
 }

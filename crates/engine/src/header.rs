@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::event::{Allowance, DecisionRights, ForkPoint, ModelFacts, ParentCall, WebhookDelivery};
+use super::event::{Allowance, CopiedUsage, DecisionRights, ForkPoint, ModelFacts, ParentCall, WebhookDelivery};
 use jiff::tz::TimeZone;
 use loopctl_lang::language::react::CallOrder;
 use loopctl_lang::program::ProgramHead;
@@ -50,6 +50,8 @@ pub struct RunHeader {
     pub rerun_of: Option<Box<str>>,
     /// Where it comes from, when it is a fork.
     pub fork: Option<ForkPoint>,
+    /// What it copied as spent, then.
+    pub copied: CopiedUsage,
     /// The run that started it without waiting for it.
     pub started_by: Option<Box<str>>,
     /// The delivery that started it, when a webhook did.

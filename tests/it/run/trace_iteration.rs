@@ -115,3 +115,28 @@ fn an_iteration_that_a_fork_copied_is_shown_as_it_was() {
     assert_eq!(messages("r", "1"), messages("f", "1"));
     assert_eq!(messages("r", "2"), messages("f", "2"));
 }
+
+#[test]
+fn what_a_fork_copied_was_spent_once() {
+    let place = Place::new();
+    place.looped(&json!({}));
+    let said = |reply: Value| json!({ "text": reply.to_string(), "usage": { "input": 100, "output": 20 } });
+    place.script(&[said(look("a")), said(look("b")), said(complete(json!("done")))]);
+    place.run(&["--run-id", "r"]);
+    let counted = || {
+        let report = place.call(&["stats", "--output", "json"]).json();
+        let models = report["models"].as_array().unwrap().iter();
+        let replies: u64 = models.clone().filter_map(|model| model["replies"].as_u64()).sum();
+        let input: u64 = models.filter_map(|model| model["input_tokens"].as_u64()).sum();
+        (report["total"]["tokens"].as_u64(), replies, input)
+    };
+    assert_eq!(counted(), (Some(360), 3, 300));
+    place.script(&[said(look("a")), said(look("b")), said(complete(json!("other")))]);
+    let forked =
+        place.call(&["fork", "r", "--at", "3", "--run-id", "f", "--script", "script.json", "--output", "json"]);
+    assert_eq!(forked.code, 0, "{forked:?}");
+    // What it was given counts for its own limits.
+    let usage = &forked.json()["usage"];
+    assert_eq!(usage["input_tokens"], 300, "{forked:?}");
+    assert_eq!(counted(), (Some(480), 4, 400));
+}

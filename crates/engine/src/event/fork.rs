@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Event;
+use super::{Event, Tokens};
 use crate::blob::Blob;
 
 /// The run whose first steps another one begins with, and those steps.
@@ -24,6 +24,15 @@ pub struct ForkPoint {
     pub run_id: Box<str>,
     /// The first iteration that is not copied as it was, from 1.
     pub iteration: u32,
+}
+
+/// What a fork copied as spent: it counts for the limits of the fork, and was spent by the run that it was copied from.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CopiedUsage {
+    /// Tokens.
+    pub tokens: Tokens,
+    /// US dollars.
+    pub cost_usd: f64,
 }
 
 impl Fork {

@@ -46,7 +46,7 @@ use super::address::StepAddress;
 use super::continuation;
 use super::decision::consent;
 use super::effect::{Effects, Refused};
-use super::event::{Cancelled, Decided, Event, EventKind, ReadFile, Started};
+use super::event::{Cancelled, CopiedUsage, Decided, Event, EventKind, ReadFile, Started};
 use super::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use super::question::Question;
 use super::state::{FlowState, Phase, RunHeader};
@@ -204,6 +204,7 @@ fn begin(program: &FlowProgram, state: &mut FlowState, started: Started) -> Effe
         rerun_of: started.rerun_of.map(String::into_boxed_str),
         delivery: started.delivery.map(Box::new),
         fork: None,
+        copied: CopiedUsage::default(),
         started_by: started.started_by.map(|call| call.run_id.into_boxed_str()),
     });
     if in_line { Effects::new() } else { first_steps(program, state) }

@@ -14,7 +14,9 @@ use loopctl_lang::program::Program;
 
 /// The record of a state for lists.
 pub(super) fn status_record(program: &Program, state: &State) -> StatusRecord {
-    let tokens = state.counters.tokens;
+    // What a fork copied was spent by the run that it was copied from.
+    let copied = state.header.copied;
+    let tokens = state.counters.tokens.minus(copied.tokens);
     StatusRecord {
         status: state.status(),
         termination: match &state.phase {
@@ -29,8 +31,8 @@ pub(super) fn status_record(program: &Program, state: &State) -> StatusRecord {
         due_at_ms: due_at_ms(state),
         waits_since_ms: waits_beside_since_ms(state).filter(|_| state.status() == Status::Running),
         tokens: Some(tokens.input.saturating_add(tokens.output)),
-        cost_usd: state.cost_usd(),
-        error: error(state).and_then(|text| shown(program, text)),
+        cost_usd: state.cost_usd().map(|cost_usd| (cost_usd - copied.cost_usd).max(0.0)),
+        error: error(state).and_then(|text| shown(program, &text)),
         question: question(state).and_then(|text| shown(program, &text)),
         awaits: awaits_column(&awaited(state)),
     }

@@ -1,6 +1,6 @@
 //! What one journal says: the fold of its events, with what each of them adds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::drive::run::spender::{self, Spender};
 use crate::journal::needs_no_human;
@@ -46,7 +46,14 @@ pub(super) fn fold_measured(
     let tools: BTreeSet<&str> = program.all_tools().into_iter().map(|tool| tool.name.as_str()).collect();
     let mut state = State::new(program);
     let (mut calls, mut waits_since_ms) = (Vec::new(), None);
+    let (mut copied_retries, mut copied_hints) = (BTreeMap::new(), 0);
     for event in events {
+        if matches!(&event.kind, EventKind::Started(started) if started.fork.is_some()) {
+            // The run that it was copied from counts what was copied.
+            notices(program, &mut state, event)?;
+            (copied_retries, copied_hints) = (state.counters.tool_retries.clone(), hints(&state));
+            continue;
+        }
         let spender = Spender::of(&event.kind, program, &state);
         let failed = failed_attempts(&event.kind);
         let attempts = spender::attempts(&state);
@@ -89,10 +96,15 @@ pub(super) fn fold_measured(
         }
     }
     for (tool, count) in &state.counters.tool_retries {
-        take(Measure::ToolRetries { tool, count: *count });
+        let copied = copied_retries.get(tool).copied().unwrap_or_default();
+        take(Measure::ToolRetries { tool, count: count.saturating_sub(copied) });
     }
-    take(Measure::Hints { count: state.as_loop().map_or(0, |state| state.hints.len()) });
+    take(Measure::Hints { count: hints(&state).saturating_sub(copied_hints) });
     Ok(())
+}
+
+fn hints(state: &State) -> usize {
+    state.as_loop().map_or(0, |state| state.hints.len())
 }
 
 /// The failed attempts that an event records.
