@@ -14,14 +14,12 @@ use crate::compile::locked_tools::LockedTools;
 use crate::compile::{Texts, ToolSignature};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
+pub use crate::language::agent_request::REQUEST;
 use crate::program::Program;
 use crate::project::load::{self, DocumentError, Loaded};
 use crate::project::{self, Library, Neighbours};
 use crate::syntax::document;
 use crate::syntax::document::DocumentKind;
-
-/// The file name of a document that came with a request.
-pub const REQUEST: &str = "request.json";
 
 /// A folder that is served.
 #[derive(Debug)]

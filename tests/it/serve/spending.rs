@@ -157,3 +157,30 @@ fn a_cancelled_request_counts_and_a_tenant_reads_nothing_of_what_others_spent() 
     assert!(message.contains("Z: this call may spend ") && !message.contains("spent"), "{message}");
     assert_eq!(model.requests().len(), 1);
 }
+
+#[test]
+fn agent_requests_make_no_accounts_by_the_names_of_models() {
+    let model = Server::with(|_, _| Answer::openai(&complete(json!("done")).to_string()));
+    let place = place(json!({ "model": "main" }), &[]);
+    let main = json!({ "provider": "openai", "base_url": format!("{}/v1", model.url()), "model": "m1" });
+    place.json(
+        "loopctl.json",
+        &json!({ "models": { "main": main }, "allow": { "private_addresses": true },
+            "limits": [{ "per": "model", "every": "month", "tokens": 50_000 }] }),
+    );
+    let base_url = format!("{}/v1", model.url());
+    let env = [("OPENAI_BASE_URL", base_url.as_str()), ("OPENAI_API_KEY", "k")];
+    let server = Serving::start_with(&place, &[], &env);
+    assert_eq!(server.execute("", json!({ "loop": "test" })).json()["status"], "completed");
+    let long = "x".repeat(3_000);
+    for name in ["main", "gpt-one", "gpt-two", long.as_str()] {
+        let config = json!({ "model": name, "max_tokens": 500 });
+        let run = server.execute("", json!({ "objective": "Say hi.", "tools": [], "config": config })).json();
+        assert_eq!(run["status"], "completed", "{run:#}");
+    }
+    let report = server.get("/usage?journals=0").json();
+    let mut accounts: Vec<&str> =
+        report["limits"].as_array().unwrap().iter().map(|limit| limit["of"].as_str().unwrap()).collect();
+    accounts.sort_unstable();
+    assert_eq!(accounts, ["the model `main`", "the model `other`"], "{report:#}");
+}

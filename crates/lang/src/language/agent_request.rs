@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 
 use super::{Action, ReactProperties, ToolDeclaration};
 
+/// The file name of a document that came with a request.
+pub const REQUEST: &str = "request.json";
+
 /// An agent request: an objective and its tools, and under `config` any other loop property.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

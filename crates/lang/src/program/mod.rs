@@ -58,6 +58,7 @@ use serde_json::Value;
 
 use crate::diagnostic::Source;
 use crate::language::action::{ActionKind as _, CommandAction, DbAction, HttpAction, OnUncertain};
+use crate::language::agent_request::REQUEST;
 use crate::language::fallback::FallbackModel;
 use crate::language::mcp_offer::McpOffer;
 use crate::language::notify::NotifyKind;
@@ -187,6 +188,16 @@ impl Program {
             Self::Loop(_) => None,
             Self::Flow(program) => Some(program),
         }
+    }
+
+    /// Whether a file of the project names this model: in its `models`, as its `model`, or in a document that did not come with a
+    /// request.
+    pub fn names_model(&self, name: &str) -> bool {
+        let written = serde_json::Value::from(name).to_string();
+        let of_project = || self.sources.iter().filter(|source| &*source.name != REQUEST);
+        self.project.models.contains_key(name)
+            || self.project.model.as_deref() == Some(name)
+            || of_project().any(|source| source.text.contains(&written))
     }
 
     /// Whether its runs perform steps, and ask no model themselves.

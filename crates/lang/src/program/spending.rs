@@ -12,6 +12,9 @@ use crate::policy::json_text;
 const ROLLING_PARTS: i64 = 60;
 const HOUR_MS: i64 = 3_600_000;
 
+/// The account of all models that no file of the project names: whoever sends agent requests makes no account by a name.
+pub const OTHER_MODELS: &str = "other";
+
 /// Who spends: what of a call of a model a limit asks for.
 #[derive(Debug, Clone, Copy)]
 pub struct Spending<'a> {
@@ -19,6 +22,8 @@ pub struct Spending<'a> {
     pub loop_name: &'a str,
     /// The model.
     pub model: &'a str,
+    /// The account of a limit that each model has for itself: the model, or [`OTHER_MODELS`].
+    pub share: &'a str,
     /// The organisation that the run belongs to.
     pub org: Option<&'a str>,
 }
@@ -150,7 +155,7 @@ impl SpendingLimit {
             LimitShare::All => None,
             LimitShare::Org => spending.org,
             LimitShare::Loop => Some(spending.loop_name),
-            LimitShare::Model => Some(spending.model),
+            LimitShare::Model => Some(spending.share),
         };
         let is_calendar = matches!(self.every, SpendingWindow::Calendar(_));
         AccountName {
@@ -255,7 +260,7 @@ mod tests {
 
     #[test]
     fn an_account_is_named_by_the_limit_and_by_whose_it_is_and_not_by_the_amounts() {
-        let spending = Spending { loop_name: "triage", model: "fast", org: Some("acme") };
+        let spending = Spending { loop_name: "triage", model: "fast", share: "fast", org: Some("acme") };
         let account = |written: Value| limit(written).account(&spending);
         let one = account(json!({ "per": "loop", "every": "day", "tokens": 10, "model": "fast" }));
         let more =
@@ -277,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_limit_counts_what_it_names_alone() {
-        let spending = Spending { loop_name: "triage", model: "fast", org: None };
+        let spending = Spending { loop_name: "triage", model: "fast", share: "fast", org: None };
         let counts = |written: Value| limit(written).counts(&spending);
         assert!(counts(json!({ "every": "day", "tokens": 1 })));
         assert!(counts(json!({ "every": "day", "tokens": 1, "loop": "triage", "model": "fast" })));

@@ -17,7 +17,7 @@ use loopctl_engine::state::RunHeader;
 use loopctl_lang::language::project::Price;
 use loopctl_lang::language::spending_limit::{OnSpendingLimit, SpendingLimit};
 use loopctl_lang::program::Program;
-use loopctl_lang::program::spending::{AccountName, CountedTime, Spending};
+use loopctl_lang::program::spending::{AccountName, CountedTime, OTHER_MODELS, Spending};
 
 const NANOS_OF_A_DOLLAR: i64 = 1_000_000_000;
 /// The most that is counted of one call, whatever its provider and the price say: sums of many calls stay numbers of the store.
@@ -30,6 +30,7 @@ static NUMBERS: AtomicU64 = AtomicU64::new(0);
 /// Holds the calls of a run to the spending limits of its project.
 pub struct SpendingGuard<'a> {
     journal: &'a Arc<dyn Journal>,
+    program: &'a Program,
     limits: &'a [SpendingLimit],
     run: SpendingRun<'a>,
     /// The organisation of the run, once a limit asked for it.
@@ -99,7 +100,7 @@ impl<'a> SpendingGuard<'a> {
     pub(super) fn of(journal: &'a Arc<dyn Journal>, program: &'a Program, run: SpendingRun<'a>) -> Option<Self> {
         let limits = program.project.limits.as_slice();
         let (org, fault) = (OnceCell::new(), Mutex::default());
-        (!limits.is_empty()).then_some(Self { journal, limits, run, org, fault })
+        (!limits.is_empty()).then_some(Self { journal, program, limits, run, org, fault })
     }
 
     /// The same for a call of a tool, or a step, that asks a model.
@@ -137,7 +138,9 @@ impl<'a> SpendingGuard<'a> {
     /// Reserves what a call may spend, in each account that it counts in; none while calls under way hold what is left.
     pub(super) async fn try_to_reserve(&self, call: CallToReserve<'_>) -> Result<Option<HeldReservations<'_>>, NoRoom> {
         let org = self.org().await?;
-        let spending = Spending { loop_name: self.run.loop_name, model: &call.model.name, org };
+        let (loop_name, model) = (self.run.loop_name, call.model.name.as_str());
+        let share = if self.program.names_model(model) { model } else { OTHER_MODELS };
+        let spending = Spending { loop_name, model, share, org };
         let mut held = HeldReservations { guard: Some(self), held: Vec::new(), lost: None };
         for limit in self.limits.iter().filter(|limit| limit.counts(&spending)) {
             let account = limit.account(&spending);

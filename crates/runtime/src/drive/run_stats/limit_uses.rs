@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn an_account_is_shown_with_the_limit_of_now_and_one_without_a_limit_as_it_was() {
         let limit = |written| serde_json::from_value::<SpendingLimit>(written).unwrap();
-        let spending = Spending { loop_name: "ask", model: "main", org: Some("acme") };
+        let spending = Spending { loop_name: "ask", model: "main", share: "main", org: Some("acme") };
         let day = limit(json!({ "per": "org", "every": "day", "tokens": 100 }));
         let name = day.account(&spending);
         let account = LedgerAccount {
