@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, civil};
 
 use super::clock;
 use super::tool::CallOutcome;
@@ -178,31 +178,31 @@ pub fn asked<'h>(status: u16, header: impl Fn(&str) -> Option<&'h str>, now_ms: 
 const MILLISECOND: f64 = 0.001;
 const SECOND: f64 = 1.0;
 
-/// A wait in one of the forms in which servers write it. A bare number is of `unit`, in seconds.
+/// A wait in one of the forms in which servers write it. A bare number is of `unit`, in seconds. Of several waits, which a proxy joined
+/// with commas, the longest.
 fn wait(text: &str, unit: f64, now_ms: i64) -> Option<Duration> {
-    let text = text.trim();
-    if let Ok(number) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(number * unit).ok();
-    }
-    span(text).or_else(|| until(text, now_ms))
+    let one = |text: &str| match text.trim().parse::<f64>() {
+        Ok(number) => Duration::try_from_secs_f64(number * unit).ok(),
+        Err(_) => span(text.trim()),
+    };
+    let several = || text.split(',').map(one).collect::<Option<Vec<_>>>()?.into_iter().max();
+    several().or_else(|| until(text.trim(), now_ms))
 }
 
-/// The time until a date of HTTP or of RFC 3339; none when it is over.
+/// The time until a date of HTTP, in any of its three forms, or of RFC 3339; none when it is over.
 fn until(text: &str, now_ms: i64) -> Option<Duration> {
-    let at_ms = http_date(text).or_else(|| text.parse().ok())?.as_millisecond();
+    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok();
+    let at_ms = date.or_else(|| old_date(text)).or_else(|| text.parse().ok())?.as_millisecond();
     Some(Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0)))
 }
 
-/// A date in the three forms that HTTP has had; what weekday it says does not matter.
-fn http_date(text: &str) -> Option<Timestamp> {
-    // Of RFC 850, and of `asctime` in C.
-    const OLDER: [&str; 2] = ["%d-%b-%y %H:%M:%S GMT", "%b %e %H:%M:%S %Y"];
-    let present = jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text).ok();
-    let (_, behind_weekday) = text.split_once(' ')?;
-    let older = |form: &&str| civil::DateTime::strptime(form, behind_weekday.trim()).ok();
-    present.or_else(|| {
-        OLDER.iter().find_map(|form| older(&form))?.to_zoned(TimeZone::UTC).ok().map(|date| date.timestamp())
-    })
+/// A date of HTTP in one of its obsolete forms: `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`. The name of the day says
+/// nothing else.
+fn old_date(text: &str) -> Option<Timestamp> {
+    let read = |form: &str, text: &str| jiff::fmt::strtime::parse(form, text).ok()?.to_datetime().ok();
+    let of_850 = text.split_once(", ").and_then(|(_, date)| read("%d-%b-%y %H:%M:%S GMT", date));
+    let date = of_850.or_else(|| read("%b %e %H:%M:%S %Y", text.split_once(' ')?.1.trim_start()))?;
+    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
 /// A time that is written with units: `1s`, `20ms`, `6m0s`, `2m59.56s`, `2 seconds`.
@@ -424,9 +424,10 @@ mod tests {
             ("retry-after", date, 3_000),
             ("retry-after", "1994-11-06T08:49:37Z", 3_000),
             ("retry-after", "Sun, 06 Nov 1994 08:49:31 GMT", 0),
-            ("retry-after", "Mon, 06 Nov 1994 08:49:37 GMT", 3_000),
             ("retry-after", "Sunday, 06-Nov-94 08:49:37 GMT", 3_000),
             ("retry-after", "Sun Nov  6 08:49:37 1994", 3_000),
+            ("retry-after", "2, 3", 3_000),
+            ("retry-after", "1s,2", 2_000),
             ("retry-after-ms", "40", 40),
             ("retry-after-ms", "800ms", 800),
             ("retry-after-ms", "1s", 1_000),
