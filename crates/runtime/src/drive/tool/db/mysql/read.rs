@@ -18,7 +18,8 @@ pub(super) fn size(sql: &Sql, form: ColumnForm) -> usize {
         (ColumnForm::Bytes, Sql::Bytes(bytes)) => rows::base64_size(bytes.len()),
         (ColumnForm::Bits(_), Sql::Bytes(bytes)) => bytes.len().saturating_mul(8).saturating_add(2),
         (_, Sql::Bytes(bytes)) => bytes.len().saturating_add(1),
-        _ => 40,
+        // It is small: what it takes is what it is.
+        _ => value(sql.clone(), form).map_or(40, |value| value.to_string().len()),
     }
 }
 

@@ -46,8 +46,8 @@ pub(super) fn size(raw: RawValue<'_>, form: &TypeForm) -> usize {
         // Each of them a digit, and two quotes.
         TypeForm::Bits => bytes.len().saturating_mul(8),
         TypeForm::Array(element) => array_size(&mut Fields(bytes), element).unwrap_or(bytes.len()),
-        TypeForm::Interval => 80,
-        _ => 48,
+        // It is small: what it takes is what it is.
+        _ => value(raw, form).map_or(48, |value| value.to_string().len()),
     }
 }
 
@@ -409,6 +409,11 @@ mod tests {
             (array_bytes(&[2], &[Some(&huge), None]), numbers),
             (array_bytes(&[2, 2], &[Some(b"\x01"), None, Some(b""), Some(b"x")]), texts),
             (array_bytes(&[], &[]), none),
+            (7_i64.to_be_bytes().to_vec(), TypeForm::Integer),
+            (i64::MIN.to_be_bytes().to_vec(), TypeForm::Integer),
+            (vec![1], TypeForm::Bool),
+            ((-1.5_f64).to_be_bytes().to_vec(), TypeForm::Double),
+            (0_i64.to_be_bytes().to_vec(), TypeForm::TimestampWithZone),
         ] {
             let made = value(RawValue(Some(&bytes)), &form).unwrap().to_string();
             let size = size(RawValue(Some(&bytes)), &form);

@@ -161,7 +161,8 @@ fn real_to_sql(text: &str) -> Result<Sql, String> {
 pub(super) fn size(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::Null => rows::NULL_SIZE,
-        ValueRef::Integer(_) | ValueRef::Real(_) => 24,
+        // It is small: what it takes is what it is.
+        ValueRef::Integer(_) | ValueRef::Real(_) => from_sql(value).map_or(24, |value| value.to_string().len()),
         ValueRef::Text(text) => rows::text_size(text),
         ValueRef::Blob(blob) => rows::base64_size(blob.len()),
     }
