@@ -3,6 +3,7 @@
 
 mod commands;
 mod http;
+mod oauth;
 pub mod questions;
 mod reports;
 mod settings;

@@ -31,9 +31,12 @@ pub struct McpServer {
     /// The address of a server that speaks streamable HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The headers of each request to it: the only place of secrets, as `orgconfig:KEY`.
+    /// The headers of each request to it: the only place of secrets beside `oauth`, as `orgconfig:KEY`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// How access tokens for the address are asked for, in place of a header `Authorization`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OauthClient>,
     /// How long the server may take until it has listed its tools, in milliseconds. Default: 30000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
@@ -62,6 +65,32 @@ pub struct McpServer {
     /// More about its tools, by their names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, McpToolSettings>,
+}
+
+/// A client of an authorization server, which asks for access tokens by its own credentials (OAuth 2.1, `client_credentials`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OauthClient {
+    /// The authorization server, by its issuer identifier: `https://auth.example.com`. The credentials are sent to no other one.
+    #[schemars(length(min = 1))]
+    pub issuer: String,
+    /// The name that the authorization server knows the client by: a text, or `orgconfig:KEY`.
+    #[schemars(length(min = 1))]
+    pub client_id: String,
+    /// The secret of the client: `orgconfig:KEY`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// The private key by which the client signs who it is, in place of a secret: `orgconfig:KEY`, whose text is PKCS #8 in PEM, of an
+    /// EC key on P-256 (`ES256`) or an RSA key (`RS256`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_key: Option<String>,
+    /// The name of the key, for an authorization server that knows several of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub key_id: Option<String>,
+    /// The scopes that tokens are asked for with. Default: those that the server asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
 }
 
 /// What a project says of a tool of a server.
@@ -147,8 +176,8 @@ impl McpProtocol {
 impl McpServer {
     /// How it is reached, which decides what it is.
     pub fn connection(&self) -> McpConnection {
-        let Self { command, args, cwd, env, url, headers, .. } = self.clone();
-        McpConnection { command, args, cwd, env, url, headers }
+        let Self { command, args, cwd, env, url, headers, oauth, .. } = self.clone();
+        McpConnection { command, args, cwd, env, url, headers, oauth }
     }
 
     /// What the calls of its tools are held to.
@@ -192,6 +221,9 @@ pub struct McpConnection {
     /// The headers, as the project writes them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// As what client, as the project writes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OauthClient>,
 }
 
 /// The lock file: what the servers of a project said of their tools when they were pinned.

@@ -9,7 +9,7 @@ use super::Tool;
 use super::ToolKind;
 use super::schema::Schema;
 use super::template::{Template, ValueEscape};
-use crate::language::mcp::{LockedTool, McpProtocol, McpServer};
+use crate::language::mcp::{LockedTool, McpProtocol, McpServer, OauthClient};
 
 /// Where an embedded tool comes from.
 #[derive(Debug)]
@@ -88,10 +88,22 @@ pub fn sent_texts(written: &BTreeMap<String, String>) -> Result<Vec<(String, Tem
     written.iter().map(compiled).collect()
 }
 
-/// The keys of the secrets that a server is given.
+/// The texts by which a client of an authorization server says who it is, by their fields.
+pub fn oauth_texts(client: &OauthClient) -> BTreeMap<String, String> {
+    let OauthClient { issuer: _, client_id, client_secret, private_key, key_id: _, scopes: _ } = client;
+    let texts = [
+        ("client_id", Some(client_id)),
+        ("client_secret", client_secret.as_ref()),
+        ("private_key", private_key.as_ref()),
+    ];
+    texts.into_iter().filter_map(|(field, text)| Some((field.to_owned(), text?.clone()))).collect()
+}
+
+/// The keys of the secrets that a server is given, or that are sent for it.
 pub fn secrets(server: &McpServer) -> Vec<String> {
     let of = |written| sent_texts(written).unwrap_or_default();
-    let all = of(&server.env).into_iter().chain(of(&server.headers));
+    let client = server.oauth.as_ref().map(oauth_texts).unwrap_or_default();
+    let all = of(&server.env).into_iter().chain(of(&server.headers)).chain(of(&client));
     all.flat_map(|(_, text)| text.secrets().to_vec()).collect()
 }
 

@@ -1,5 +1,9 @@
 //! An MCP server that can't be reached as it is written, or that would be given what it may not have.
 
+mod oauth;
+
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use crate::check::{Cursor, Rule, Subject};
@@ -33,10 +37,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let written = WrittenServer { subject, project, name, server };
         found.extend(written.kind());
         found.extend(written.program());
-        found.extend(written.address());
+        found.extend(server.url.as_deref().and_then(|url| written.address("/url", url)));
         written.folder(found);
-        written.texts("env", found);
-        written.texts("headers", found);
+        written.texts("env", &server.env, found);
+        written.texts("headers", &server.headers, found);
+        written.oauth(found);
         written.arguments(found);
         written.tools(found);
     }
@@ -50,7 +55,7 @@ impl<'a> WrittenServer<'_, 'a> {
     /// Whether it is a program or an address, and has only the fields of one.
     fn kind(&self) -> Option<Diagnostic> {
         const HELP: &str = "a program has `command`, an address `url`";
-        let McpServer { command, url, args, cwd, env, headers, .. } = self.server;
+        let McpServer { command, url, args, cwd, env, headers, oauth, .. } = self.server;
         let name = self.name;
         let (message, field) = match (command, url) {
             (None, None) => (format!("the MCP server `{name}` is neither a program nor an address"), ""),
@@ -58,6 +63,7 @@ impl<'a> WrittenServer<'_, 'a> {
             (Some(_), None) if !headers.is_empty() => {
                 (format!("the program of `{name}` is sent no headers"), "/headers")
             }
+            (Some(_), None) if oauth.is_some() => (format!("the program of `{name}` is sent no token"), "/oauth"),
             (None, Some(_)) if !args.is_empty() => (format!("`{name}` is an address, and takes no arguments"), "/args"),
             (None, Some(_)) if !env.is_empty() => (format!("`{name}` is an address, and has no environment"), "/env"),
             (None, Some(_)) if cwd.is_some() => (format!("`{name}` is an address, and has no folder"), "/cwd"),
@@ -97,9 +103,9 @@ impl<'a> WrittenServer<'_, 'a> {
         })
     }
 
-    fn address(&self) -> Option<Diagnostic> {
-        let url = self.server.url.as_deref()?;
-        let cursor = self.at("/url")?;
+    /// An address that requests are sent to.
+    fn address(&self, field: &str, url: &str) -> Option<Diagnostic> {
+        let cursor = self.at(field)?;
         let fault = |message: String| cursor.report(&RULE, message);
         let is_web = url.starts_with("https://") || url.starts_with("http://");
         let host = WrittenHost::of(url).filter(|_| is_web);
@@ -116,7 +122,7 @@ impl<'a> WrittenServer<'_, 'a> {
             return (!self.project.allow.private_addresses).then(|| fault(message).help(help));
         }
         if url.starts_with("http://") {
-            let message = "the calls would go over the network in the clear".to_owned();
+            let message = "what is sent would go over the network in the clear".to_owned();
             return Some(fault(message).help("write https://"));
         }
         let listed = self.project.allow.hosts.as_ref()?;
@@ -124,7 +130,7 @@ impl<'a> WrittenServer<'_, 'a> {
         if entries.iter().any(|entry| entry.allows(&name, port)) {
             return None;
         }
-        let message = format!("the host `{name}` is not in the project's `allow.hosts`: each call is refused");
+        let message = format!("the host `{name}` is not in the project's `allow.hosts`: each request is refused");
         Some(fault(message).help(format!("add it: {}", json!({ "allow": { "hosts": [name] } }))))
     }
 
@@ -137,9 +143,8 @@ impl<'a> WrittenServer<'_, 'a> {
         }
     }
 
-    /// The texts of `env` or of `headers`.
-    fn texts(&self, field: &str, found: &mut Vec<Diagnostic>) {
-        let written = if field == "env" { &self.server.env } else { &self.server.headers };
+    /// The texts of `env`, of `headers` or of `oauth`.
+    fn texts(&self, field: &str, written: &BTreeMap<String, String>, found: &mut Vec<Diagnostic>) {
         for (name, text) in written {
             let Some(cursor) = self.at(&format!("/{field}/{}", token(name))) else { continue };
             let one = [(name.clone(), text.clone())].into();
@@ -224,6 +229,9 @@ fn name_fault(field: &str, name: &str) -> Option<String> {
     if field == "env" {
         let is_odd = name.is_empty() || name.contains(['=', '\0']);
         return is_odd.then(|| format!("{name:?} is no name of a variable"));
+    }
+    if field == "oauth" {
+        return None;
     }
     let lower = name.to_ascii_lowercase();
     if OF_PROTOCOL.contains(&&*lower) || lower.starts_with("mcp-") {

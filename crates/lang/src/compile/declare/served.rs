@@ -370,6 +370,7 @@ fn differences(one: &McpConnection, other: &McpConnection) -> Vec<&'static str> 
         ("`env`", one.env != other.env),
         ("`url`", one.url != other.url),
         ("`headers`", one.headers != other.headers),
+        ("`oauth`", one.oauth != other.oauth),
     ];
     differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
 }

@@ -1,6 +1,7 @@
 //! What goes wrong between us and a server.
 
 use super::frame::RpcError;
+use super::oauth::challenge::BearerChallenge;
 use crate::drive::retry::Transient;
 use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
@@ -30,8 +31,8 @@ pub(super) enum McpFault {
     Malformed(String),
     /// The time was over: what it said meanwhile that is no message.
     Late { after: String, noise: Option<String> },
-    /// It does not know who we are: the status, and what it says of that.
-    NotAuthorised { status: u16, says: Option<String> },
+    /// It does not know who we are: the status, what it says of that, and the access token that it wants.
+    NotAuthorised { status: u16, says: Option<String>, wants: Box<BearerChallenge> },
     /// It knows nothing of our session any more.
     SessionGone,
     /// It has changed since it was pinned: how.
@@ -112,7 +113,7 @@ impl McpFault {
                 let class = format!("server {server}: timed out after {after}; it wrote something that is no message");
                 (class, noise.clone())
             }
-            Self::NotAuthorised { status, says } => {
+            Self::NotAuthorised { status, says, .. } => {
                 let says = says.as_ref().map(|says| format!(": {says}")).unwrap_or_default();
                 (format!("server {server}: not authorised"), format!("http {status}{says}"))
             }

@@ -5,22 +5,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use ::http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+};
 use ::http::{Method, StatusCode};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use url::Url;
 
+use super::answer_bytes::bytes;
 use super::fault::{McpFault, Unanswered};
 use super::frame::{self, Incoming, MAX_MESSAGE};
 use super::leaving::{LeavingServer, TIME_TO_END};
+use super::oauth::challenge::BearerChallenge;
+use super::oauth::{AccessTokens, TokenReach, TokenSource};
 use super::progress::{PROGRESS, ProgressBoard};
 use crate::drive::egress::Egress;
 use crate::drive::future::BoxFuture;
 use crate::drive::http_client::{Client, Request, Response};
 use crate::drive::model::sse::SseDecoder;
-use crate::drive::secret::Vault;
+use crate::drive::secret::{HeldSecret, Vault};
 use crate::drive::tool::http::{egress_fault, is_lost, network, server};
 use crate::drive::tool::output::fault;
 use crate::drive::tool::runner::RawFault;
@@ -55,6 +61,10 @@ pub(super) struct HttpPeer {
     headers: Vec<(HeaderName, Template)>,
     keys: Vec<String>,
     vault: Arc<Vault>,
+    /// Where its access tokens come from, if it is sent some.
+    tokens: Option<TokenSource>,
+    /// The headers that were sent last: the end of a session is sent with them.
+    last_headers: Mutex<HeaderMap>,
     /// The revision that each request names; none before it is known.
     protocol: Mutex<Option<McpProtocol>>,
     /// The session that an older server keeps for us.
@@ -89,7 +99,12 @@ impl HttpPeer {
     ///
     /// # Errors
     /// When its address or a header can't be used.
-    pub(super) fn new(server: &McpServer, egress: &Egress, vault: &Arc<Vault>) -> Result<Self, McpFault> {
+    pub(super) fn new(
+        server: &McpServer,
+        egress: &Egress,
+        vault: &Arc<Vault>,
+        tokens: &AccessTokens,
+    ) -> Result<Self, McpFault> {
         let not_started = |why: String| McpFault::NotStarted(why);
         let url = server.url.as_deref().unwrap_or_default();
         let url = Url::parse(url).map_err(|error| not_started(format!("its address is not valid: {error}")))?;
@@ -100,8 +115,12 @@ impl HttpPeer {
             let bytes = HeaderName::from_bytes(name.as_bytes());
             bytes.map(|name| (name, text)).map_err(|_| not_started(format!("`{}` is no header", name.escape_default())))
         };
+        let reach = TokenReach { tokens, http: &client, egress, vault };
+        let tokens = TokenSource::of(server, &url, &reach).map_err(not_started)?;
         Ok(Self {
             client,
+            tokens,
+            last_headers: Mutex::default(),
             egress: egress.clone(),
             url,
             headers: texts.into_iter().map(named).collect::<Result<_, _>>()?,
@@ -151,7 +170,8 @@ impl HttpPeer {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut is_first = true;
         loop {
-            let mut headers = self.header_map().await.map_err(Unanswered::from)?;
+            let token = self.token().await.map_err(Unanswered::from)?;
+            let mut headers = self.header_map(token.as_ref()).await.map_err(Unanswered::from)?;
             let held = self.vault.hold(&self.keys);
             if self.is_gone() {
                 return Err(Unanswered::unsent(McpFault::SessionGone));
@@ -165,13 +185,13 @@ impl HttpPeer {
             let posted = self.post(headers, frame::request(id, method, params), Some(id), sent).await;
             open.headers = None;
             return match posted {
-                // The secret may have changed since it was read; what was refused has not happened.
-                Err(Unanswered { why: McpFault::NotAuthorised { status: 401, .. }, .. })
-                    if std::mem::take(&mut is_first) && self.vault.renewed(&held).await.unwrap_or(false) =>
-                {
-                    continue;
+                // The secret, or the token, may have changed since it was read; what was refused has not happened.
+                Err(unanswered) => {
+                    if std::mem::take(&mut is_first) && self.is_renewed(&unanswered.why, &held, token.as_ref()).await? {
+                        continue;
+                    }
+                    Err(unanswered)
                 }
-                Err(unanswered) => Err(unanswered),
                 Ok(HttpAnswer::Message(outcome)) => outcome.map_err(Unanswered::after_answer),
                 Ok(HttpAnswer::Nothing) => {
                     Err(Unanswered { why: McpFault::Malformed("it has no content".to_owned()), was_sent: true })
@@ -183,7 +203,7 @@ impl HttpPeer {
     /// Sends a notification, or what a request of the server is answered with.
     pub(super) fn send<'a>(&'a self, message: Vec<u8>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if let Ok(headers) = self.header_map().await {
+            if let Ok(headers) = self.all_headers().await {
                 let sent = AtomicBool::new(false);
                 let _ = self.post(headers, message, None, &sent).await;
             }
@@ -198,8 +218,36 @@ impl HttpPeer {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The access token of a request; none for a server that is sent none.
+    async fn token(&self) -> Result<Option<SecretString>, RawFault> {
+        match &self.tokens {
+            Some(tokens) => tokens.token().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether what a request was refused for is another one now.
+    async fn is_renewed(
+        &self,
+        why: &McpFault,
+        held: &[HeldSecret],
+        token: Option<&SecretString>,
+    ) -> Result<bool, Unanswered> {
+        let McpFault::NotAuthorised { status, wants, .. } = why else { return Ok(false) };
+        if let (Some(tokens), Some(token)) = (&self.tokens, token) {
+            return tokens.renew(token, *status, wants).await.map_err(Unanswered::from);
+        }
+        Ok(*status == 401 && self.vault.renewed(held).await.unwrap_or(false))
+    }
+
+    /// The headers of a request, with its access token.
+    async fn all_headers(&self) -> Result<HeaderMap, RawFault> {
+        let token = self.token().await?;
+        self.header_map(token.as_ref()).await
+    }
+
     /// The headers of a request. Secrets are read again: they may have changed.
-    async fn header_map(&self) -> Result<HeaderMap, RawFault> {
+    async fn header_map(&self, token: Option<&SecretString>) -> Result<HeaderMap, RawFault> {
         self.vault.freshen(&self.keys).await.map_err(|why| fault("secret not available", why))?;
         let mut headers = HeaderMap::new();
         for (name, text) in &self.headers {
@@ -209,6 +257,12 @@ impl HttpPeer {
             let value = value.map_err(|_| fault("header not allowed", format!("the value of `{name}`")))?;
             headers.insert(name.clone(), sensitive(value));
         }
+        if let Some(token) = token {
+            let value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()));
+            let value = value.map_err(|_| fault("header not allowed", "the access token"))?;
+            headers.insert(AUTHORIZATION, sensitive(value));
+        }
+        *self.last_headers.lock().unwrap_or_else(PoisonError::into_inner) = headers.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -336,7 +390,7 @@ impl HttpPeer {
         let last = reading.marks.last_id.clone().filter(|_| !self.is_modern())?;
         tokio::time::sleep(Duration::from_millis(reading.marks.retry_ms.unwrap_or(FIRST_RETRY_MS).min(MAX_RETRY_MS)))
             .await;
-        let mut headers = self.header_map().await.ok()?;
+        let mut headers = self.all_headers().await.ok()?;
         headers.remove(CONTENT_TYPE);
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert("last-event-id", HeaderValue::from_str(&last).ok()?);
@@ -398,6 +452,7 @@ impl Drop for HttpPeer {
         }
         let Ok(session) = HeaderValue::from_str(&session) else { return };
         let mut request = Request::new(Method::DELETE, self.url.clone());
+        *request.headers_mut() = std::mem::take(&mut *self.last_headers.lock().unwrap_or_else(PoisonError::into_inner));
         request.headers_mut().insert(SESSION, sensitive(session));
         let protocol = *self.protocol.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(protocol) = protocol {
@@ -449,19 +504,6 @@ fn is_stream(response: &Response) -> bool {
     kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
 }
 
-/// The bytes of an answer, up to a limit, and whether these are all.
-async fn bytes(mut response: Response, limit: usize) -> Result<(Vec<u8>, bool), String> {
-    let mut read = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| error.without_url().to_string())? {
-        let room = limit.saturating_sub(read.len());
-        read.extend(chunk.iter().take(room));
-        if chunk.len() > room {
-            return Ok((read, false));
-        }
-    }
-    Ok((read, true))
-}
-
 /// An answer that is one message.
 async fn whole(response: Response, id: u64) -> Result<Result<Value, McpFault>, Unanswered> {
     let lost = |why| Unanswered { why, was_sent: true };
@@ -483,6 +525,7 @@ async fn whole(response: Response, id: u64) -> Result<Result<Value, McpFault>, U
 async fn refused(response: Response, id: Option<u64>) -> Result<HttpAnswer, Unanswered> {
     let status = response.status().as_u16();
     let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|text| text.to_str().ok()).map(frame::quoted);
+    let wants = BearerChallenge::of(response.headers());
     let (bytes, _) = bytes(response, MAX_REFUSAL).await.unwrap_or_default();
     let error = match frame::read(&bytes) {
         Some(Incoming::Answer { id: of, outcome: Err(error) }) if Some(of) == id => Some(error),
@@ -491,12 +534,12 @@ async fn refused(response: Response, id: Option<u64>) -> Result<HttpAnswer, Unan
     if let Some(error) = error {
         if status == 401 {
             let says = Some(challenge.unwrap_or_else(|| error.line()));
-            return Err(Unanswered::known(McpFault::NotAuthorised { status, says }));
+            return Err(Unanswered::known(McpFault::NotAuthorised { status, says, wants: Box::new(wants) }));
         }
         return Ok(HttpAnswer::Message(Err(McpFault::Refused(error))));
     }
     if matches!(status, 401 | 403) {
-        return Err(Unanswered::known(McpFault::NotAuthorised { status, says: challenge }));
+        return Err(Unanswered::known(McpFault::NotAuthorised { status, says: challenge, wants: Box::new(wants) }));
     }
     let detail = frame::quoted(&String::from_utf8_lossy(&bytes));
     let class = if (300..400).contains(&status) {

@@ -1,6 +1,7 @@
 //! Tools of MCP servers. A server is started at the first call of a run, is shared by the run and those that it calls, and ends
 //! with it. What it says of its tools is only compared with the lock file: the lock decides.
 
+mod answer_bytes;
 mod drift;
 mod era;
 mod fault;
@@ -8,6 +9,7 @@ mod frame;
 mod http;
 mod leaving;
 mod list;
+mod oauth;
 mod progress;
 mod result;
 mod rounds;
@@ -26,6 +28,7 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use self::drift::{compare, is_stricter};
 use self::fault::{McpFault, Unanswered};
+use self::oauth::AccessTokens;
 use self::result::ResultForm;
 use self::rounds::{BAD_PARAMETERS, CallRounds, NextRound};
 use self::session::{CallExtras, McpReach, McpSession};
@@ -111,6 +114,7 @@ impl McpRunner {
             root: root.into(),
             vault: Arc::clone(vault),
             egress: Egress::new(&project.allow),
+            tokens: AccessTokens::default(),
         };
         Self { project: Arc::clone(project), reach, starting: Mutex::default(), open: Mutex::default() }
     }

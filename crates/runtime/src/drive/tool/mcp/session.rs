@@ -14,6 +14,7 @@ use super::fault::{McpFault, Unanswered};
 use super::frame;
 use super::http::{HttpPeer, MirroredHeaders};
 use super::list::ToolList;
+use super::oauth::AccessTokens;
 use super::progress::MAX_REPORTS;
 use super::stdio::{SeenOfServer, ServerMark, StdioPeer};
 use super::{no_values, seconds};
@@ -34,6 +35,7 @@ pub(super) struct McpReach {
     pub root: Box<Path>,
     pub vault: Arc<Vault>,
     pub egress: Egress,
+    pub tokens: AccessTokens,
 }
 
 /// A server that is spoken to.
@@ -77,7 +79,7 @@ impl McpReach {
     /// Starts a server, or makes the connection to it.
     async fn peer(&self, server: &McpServer, started: &StartedPeer) -> Result<McpPeer, McpFault> {
         let Some(program) = &server.command else {
-            let peer = HttpPeer::new(server, &self.egress, &self.vault)?;
+            let peer = HttpPeer::new(server, &self.egress, &self.vault, &self.tokens)?;
             return Ok(McpPeer::Http(Box::new(peer)));
         };
         let not_started = |why: String| McpFault::NotStarted(why);

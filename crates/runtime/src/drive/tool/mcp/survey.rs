@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::fault::{McpFault, Unanswered};
+use super::oauth::AccessTokens;
 use super::session::{CallExtras, McpReach, McpSession};
 use super::stdio::ServerMark;
 use super::{DriftClass, compare_tools, http, is_stricter, result};
@@ -41,8 +42,8 @@ impl McpServers {
     pub fn new(project: &Arc<Project>, root: &Path) -> Self {
         let programs = AllowedPrograms::new(&project.allow.commands, root);
         let vault = Arc::new(Vault::new(project.orgconfig.clone(), root).with_programs(Arc::new(programs)));
-        let reach =
-            McpReach { allow: project.allow.clone(), root: root.into(), vault, egress: Egress::new(&project.allow) };
+        let (allow, egress) = (project.allow.clone(), Egress::new(&project.allow));
+        let reach = McpReach { allow, root: root.into(), vault, egress, tokens: AccessTokens::default() };
         Self { project: Arc::clone(project), reach }
     }
 
