@@ -34,7 +34,7 @@ mysql:
     cargo clippy --all-targets --features mysql --locked -- -D warnings
     cargo test --features mysql --locked mysql
 
-# The official conformance suite of MCP, as a client and as a server, by both revisions (needs Node 22, and npm for its first time)
+# The official conformance suite of MCP, as a client and as a server, by both revisions (needs npm for its first time: Node 22 is installed by it where there is none)
 conformance:
     cargo build --locked
     tests/conformance/play
