@@ -345,7 +345,7 @@ fn mcp(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let names = [
         ("MCP-Protocol-Version", "The revision of the protocol; without it, 2025-03-26"),
         ("Mcp-Method", "The method of the message, in the newest revision"),
-        ("Mcp-Name", "The tool that is called, in the newest revision"),
+        ("Mcp-Name", "The tool that is called, or the task, in the newest revision"),
         ("Mcp-Session-Id", "What `initialize` answered: a cancellation is found by it"),
     ];
     let parameters: Vec<Value> = names.into_iter().map(|(name, description)| header(name, description)).collect();

@@ -1,5 +1,7 @@
 //! A client that speaks over the standard streams: a message a line. Each call is a run, which is driven here.
 
+mod tasks;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -225,6 +227,10 @@ impl StdioSession {
     async fn perform(&self, era: ClientEra, id: Value, asked: McpWork, under_way: Arc<RequestUnderWay>) {
         let result = match asked {
             McpWork::Result(result) => Ok(result),
+            McpWork::Call(call) if era.tasks && call.answered.is_none() => {
+                return self.run_as_task(era, &id, &call, &under_way).await;
+            }
+            McpWork::Task(request) => return self.perform_on_task(era, &id, request, &under_way).await,
             McpWork::Call(call) => self.run(era, &call, &under_way).await,
             McpWork::Listen { tools } => {
                 self.write(&protocol::listening(&id, tools)).await;
@@ -232,13 +238,18 @@ impl StdioSession {
                 Ok(protocol::listened(&id))
             }
         };
+        self.finish(era, &id, result, &under_way).await;
+    }
+
+    /// Answers a request, unless it was cancelled.
+    async fn finish(&self, era: ClientEra, id: &Value, result: Result<Value, McpRefusal>, under_way: &RequestUnderWay) {
         let is_cancelled = under_way.is_cancelled.load(Ordering::SeqCst);
         // The id is free before the client can know it.
         self.under_way().remove(&id.to_string());
         if !is_cancelled {
             let message = match result {
-                Ok(result) => answer(&id, &era.result(result)),
-                Err(refusal) => refusal.answer(&id),
+                Ok(result) => answer(id, &era.result(result)),
+                Err(refusal) => refusal.answer(id),
             };
             self.write(&message).await;
         }
@@ -289,11 +300,7 @@ impl StdioSession {
         };
         let finished = match left.finished {
             Ok(finished) => finished,
-            // A client knows its key, and no id of a run.
-            Err(fault) if call.idempotency_key.is_some() && fault.code() == RUN_ID_CONFLICT => {
-                return Ok(call_result::failure(RUN_ID_CONFLICT, OTHER_CALL, None));
-            }
-            Err(fault) => return Ok(call_result::failure(fault.code(), &said(&fault), None)),
+            Err(fault) => return Ok(failed(call, &fault)),
         };
         let result = result(shown(program), &finished.state, &Redaction::new(&program.project.redact));
         let is_put = era.elicits && !left.notes.is_declined;
@@ -434,6 +441,14 @@ fn put(call: &ToolRequest, result: &RunResult, notes: &AnswerNotes) -> Option<Va
     let asked = AskedPause { run_id: result.run_id.clone(), pause: pause.number };
     let state = scope(call).seal(&asked)?;
     Some(put_question::result(&result.run_id, &questions, &state, notes))
+}
+
+/// What a call gives whose run could not be started or driven. A client knows its key, and no id of a run.
+fn failed(call: &ToolRequest, fault: &Fault) -> Value {
+    if call.idempotency_key.is_some() && fault.code() == RUN_ID_CONFLICT {
+        return call_result::failure(RUN_ID_CONFLICT, OTHER_CALL, None);
+    }
+    call_result::failure(fault.code(), &said(fault), None)
 }
 
 /// A fault, with what helps against it: all that is wrong with an input.

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::engine::outcome::{Status, Termination};
+use crate::engine::question::Question;
 use crate::trace::{RunResult, escape};
 
 /// The most bytes of the structure of a result. A message has it twice.
@@ -79,10 +80,10 @@ fn written(text: &str, structure: Value, is_error: bool) -> Value {
 /// What a run waits for. The text of an approval, and of a call whose outcome is not known, is for those who decide about it: the
 /// model of a client could answer its own question.
 fn paused(result: &RunResult, decided_by: impl FnOnce() -> Option<String>) -> Value {
-    let Some(pause) = &result.pause else { return json!({}) };
-    let steps = pause.steps.iter().map(|step| &step.question);
-    let questions = if pause.steps.is_empty() { vec![&pause.question] } else { steps.collect() };
-    let is_open = |kind: Termination| !matches!(kind, Termination::Approval | Termination::Uncertain);
+    let questions = questions(result);
+    if questions.is_empty() {
+        return json!({});
+    }
     let shown: Vec<Value> = questions
         .iter()
         .map(|question| match is_open(question.kind) {
@@ -96,7 +97,25 @@ fn paused(result: &RunResult, decided_by: impl FnOnce() -> Option<String>) -> Va
             false => json!({ "kind": question.kind }),
         })
         .collect();
-    let ways = if questions.iter().all(|question| is_open(question.kind)) { decided_by() } else { None };
-    let ways = ways.unwrap_or_else(|| "it is decided elsewhere, by those who may, and not by this client".to_owned());
-    json!({ "waits_for": shown, "decided": ways })
+    json!({ "waits_for": shown, "decided": decided(result, decided_by) })
+}
+
+/// Who decides what a run waits for, and how, in words for its client.
+pub fn decided(result: &RunResult, decided_by: impl FnOnce() -> Option<String>) -> String {
+    let ways = if questions(result).iter().all(|question| is_open(question.kind)) { decided_by() } else { None };
+    ways.unwrap_or_else(|| "it is decided elsewhere, by those who may, and not by this client".to_owned())
+}
+
+/// What a paused run asks.
+fn questions(result: &RunResult) -> Vec<&Question> {
+    let Some(pause) = &result.pause else { return Vec::new() };
+    match pause.steps.as_slice() {
+        [] => vec![&pause.question],
+        steps => steps.iter().map(|step| &step.question).collect(),
+    }
+}
+
+/// Whether a client may read what is asked.
+fn is_open(kind: Termination) -> bool {
+    !matches!(kind, Termination::Approval | Termination::Uncertain)
 }

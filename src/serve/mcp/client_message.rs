@@ -19,6 +19,8 @@ pub const INVALID_PARAMS: i64 = -32602;
 pub const INTERNAL_ERROR: i64 = -32603;
 /// The headers of a request say something else than its body.
 pub const HEADER_MISMATCH: i64 = -32020;
+/// The client can't do what the request needs.
+pub const MISSING_CAPABILITY: i64 = -32021;
 /// The revision is not spoken here.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 

@@ -32,8 +32,9 @@ pub fn era(request: &ClientRequest, headers: &HeaderMap) -> Result<ClientEra, Mc
     let era = ClientEra::of(request, settled)?;
     if era.protocol.is_modern() {
         must_say("mcp-method", text(headers, "mcp-method")?, &request.method)?;
-        let name = request.params.get("name").and_then(serde_json::Value::as_str);
-        if let Some(name) = name.filter(|_| request.method == "tools/call") {
+        let tool = request.params.get("name").and_then(serde_json::Value::as_str);
+        let tool = tool.filter(|_| request.method == "tools/call");
+        if let Some(name) = tool.or_else(|| protocol::named_task(request)) {
             let header = text(headers, "mcp-name")?;
             must_say("mcp-name", header.map(decoded).transpose()?.as_deref(), name)?;
         }

@@ -12,6 +12,7 @@ pub mod protocol;
 pub mod put_question;
 pub mod request_state;
 pub mod result_schema;
+pub mod task_view;
 
 /// The most bytes of a message.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::MAX_ID_BYTES;
 use super::client_message::{
-    ClientRequest, INVALID_REQUEST, METHOD_NOT_FOUND, McpRefusal, UNSUPPORTED_VERSION, notification,
+    ClientRequest, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, McpRefusal, UNSUPPORTED_VERSION, notification,
 };
 use crate::diagnostic::nearest;
 use crate::drive::start::Start;
@@ -17,10 +17,14 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+/// The extension by which a call that takes time is answered with a task.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// The key of `_meta` that names the run which a call starts: the same again is the same run.
 const IDEMPOTENCY_KEY: &str = "loopctl/idempotency-key";
 /// The most bytes of an idempotency key.
 const MAX_KEY_BYTES: usize = 255;
+/// The most bytes of the id of a task.
+const MAX_TASK_BYTES: usize = 255;
 /// The most bytes of a state that a client sends back.
 const MAX_STATE_BYTES: usize = 4_096;
 /// How long a client may take a list for fresh, in milliseconds.
@@ -33,6 +37,8 @@ pub struct ClientEra {
     pub protocol: McpProtocol,
     /// Whether the client can ask its user, in the way of the newest revision.
     pub elicits: bool,
+    /// Whether it takes a task for an answer.
+    pub tasks: bool,
 }
 
 /// Whether a request is the first one of the older way to open.
@@ -48,6 +54,8 @@ pub enum McpWork {
     Result(Value),
     /// A loop or workflow is to run.
     Call(Box<ToolRequest>),
+    /// A run is asked about that a call was answered with.
+    Task(TaskRequest),
     /// A stream of notices about changes, which lasts until it is cancelled.
     Listen {
         /// Whether the client wants to hear that the list of the tools has changed, and it is reported here.
@@ -68,6 +76,26 @@ pub struct ToolRequest {
     pub idempotency_key: Option<String>,
     /// What the client's user answered, when the call was asked about something before.
     pub answered: Option<AnsweredCall>,
+}
+
+/// A request about a task.
+#[derive(Debug, Clone)]
+pub struct TaskRequest {
+    /// Its id, which is the run's.
+    pub task_id: String,
+    /// What is wanted.
+    pub act: TaskAct,
+}
+
+/// What is wanted of a task.
+#[derive(Debug, Clone)]
+pub enum TaskAct {
+    /// How far it is.
+    Get,
+    /// It gets the responses of the client's user, by the keys of its questions.
+    Update(Map<String, Value>),
+    /// It is cancelled.
+    Cancel,
 }
 
 /// What came of the questions that a call was answered with.
@@ -103,9 +131,9 @@ impl ClientEra {
         let meta = request.params.get("_meta");
         let Some(word) = meta.and_then(|meta| meta.get(VERSION)) else {
             return match (settled, &*request.method) {
-                (Some(protocol), _) => Ok(Self { protocol, elicits: false }),
+                (Some(protocol), _) => Ok(Self { protocol, elicits: false, tasks: false }),
                 // An older client may ask at any time whether somebody is there.
-                (None, "ping") => Ok(Self { protocol: McpProtocol::November2025, elicits: false }),
+                (None, "ping") => Ok(Self { protocol: McpProtocol::November2025, elicits: false, tasks: false }),
                 (None, _) => Err(McpRefusal::params(format!(
                     "the request has no {VERSION:?} in `_meta`, and no `initialize` came before it"
                 ))),
@@ -117,7 +145,11 @@ impl ClientEra {
         let protocol =
             McpProtocol::of(word).filter(|protocol| protocol.is_modern()).ok_or_else(|| unsupported(word))?;
         match meta.and_then(|meta| meta.get(CAPABILITIES)) {
-            Some(Value::Object(capabilities)) => Ok(Self { protocol, elicits: elicits(capabilities) }),
+            Some(Value::Object(capabilities)) => {
+                let extensions = capabilities.get("extensions");
+                let tasks = extensions.and_then(|all| all.get(TASKS)).is_some_and(Value::is_object);
+                Ok(Self { protocol, elicits: elicits(capabilities), tasks })
+            }
             Some(_) => Err(McpRefusal::params(format!("{CAPABILITIES:?} in `_meta` is an object"))),
             None => Err(McpRefusal::params(format!("the request has no {CAPABILITIES:?} in `_meta`"))),
         }
@@ -150,7 +182,7 @@ impl ClientEra {
             "ping" if !is_modern => json!({}),
             "server/discover" if is_modern => json!({
                 "supportedVersions": spoken(),
-                "capabilities": capabilities(changes),
+                "capabilities": with_extensions(capabilities(changes)),
                 "ttlMs": FRESH_MS,
                 "cacheScope": "private",
             }),
@@ -166,11 +198,18 @@ impl ClientEra {
                 list
             }
             "tools/call" => return Ok(McpWork::Call(Box::new(called(&request.params)?))),
+            "tasks/get" | "tasks/update" | "tasks/cancel" if is_modern => {
+                self.must_take_tasks()?;
+                return Ok(McpWork::Task(of_task(request)?));
+            }
             "subscriptions/listen" if is_modern => {
                 let wanted = request.params.get("notifications");
                 return match wanted {
                     None => Ok(McpWork::Listen { tools: false }),
                     Some(Value::Object(wanted)) => {
+                        if wanted.contains_key("taskIds") {
+                            self.must_take_tasks()?;
+                        }
                         let tools = wanted.get("toolsListChanged").and_then(Value::as_bool);
                         Ok(McpWork::Listen { tools: changes && tools == Some(true) })
                     }
@@ -183,6 +222,16 @@ impl ClientEra {
             }
         };
         Ok(McpWork::Result(self.result(result)))
+    }
+
+    /// What is about tasks is for clients that take them.
+    fn must_take_tasks(self) -> Result<(), McpRefusal> {
+        if self.tasks {
+            return Ok(());
+        }
+        let data = json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } });
+        let message = format!("the request does not say in `_meta` that its client has the extension {TASKS:?}");
+        Err(McpRefusal { data: Some(data), ..McpRefusal::new(MISSING_CAPABILITY, message) })
     }
 }
 
@@ -214,6 +263,31 @@ pub fn named_in_body(request: &ClientRequest) -> Option<&str> {
 pub fn settled_by(word: &str) -> Result<Option<McpProtocol>, McpRefusal> {
     let protocol = McpProtocol::of(word).ok_or_else(|| unsupported(word))?;
     Ok(Some(protocol).filter(|protocol| !protocol.is_modern()))
+}
+
+/// That there is no task of this id, or that it is another client's.
+pub fn no_such_task(task_id: &str) -> McpRefusal {
+    McpRefusal::params(format!("Unknown task: {:?}", brief(task_id)))
+}
+
+/// The id of the task that a request is about, as its headers repeat it.
+pub fn named_task(request: &ClientRequest) -> Option<&str> {
+    let is_about_task = matches!(&*request.method, "tasks/get" | "tasks/update" | "tasks/cancel");
+    request.params.get("taskId").filter(|_| is_about_task)?.as_str()
+}
+
+/// Reads the parameters of a request about a task.
+fn of_task(request: &ClientRequest) -> Result<TaskRequest, McpRefusal> {
+    let Some(task_id) = named_task(request).filter(|id| id.len() <= MAX_TASK_BYTES) else {
+        return Err(McpRefusal::params(format!("`taskId` is a text of at most {MAX_TASK_BYTES} bytes")));
+    };
+    let act = match (&*request.method, request.params.get("inputResponses")) {
+        ("tasks/get", _) => TaskAct::Get,
+        ("tasks/cancel", _) => TaskAct::Cancel,
+        (_, Some(Value::Object(responses))) => TaskAct::Update(responses.clone()),
+        _ => return Err(McpRefusal::params("`tasks/update` has `inputResponses`, an object")),
+    };
+    Ok(TaskRequest { task_id: task_id.to_owned(), act })
 }
 
 /// That an id is in use.
@@ -263,6 +337,14 @@ fn unsupported(word: &str) -> McpRefusal {
 
 fn capabilities(changes: bool) -> Value {
     if changes { json!({ "tools": { "listChanged": true } }) } else { json!({ "tools": {} }) }
+}
+
+/// The older revisions know no extensions.
+fn with_extensions(mut capabilities: Value) -> Value {
+    if let Some(members) = capabilities.as_object_mut() {
+        members.insert("extensions".to_owned(), json!({ TASKS: {} }));
+    }
+    capabilities
 }
 
 fn server() -> Value {
@@ -393,6 +475,31 @@ mod tests {
         ] {
             assert_eq!(ask(method, params, settled).unwrap_err().code, METHOD_NOT_FOUND, "{method}");
         }
+    }
+
+    #[test]
+    fn a_request_about_a_task_is_of_a_client_that_takes_them() {
+        let ask = |method: &str, more: Value, takes: bool| {
+            let mut params = modern(more);
+            if takes {
+                params["_meta"][CAPABILITIES] = json!({ "extensions": { TASKS: {} } });
+            }
+            let request = request(method, params);
+            ClientEra::of(&request, None).and_then(|era| era.asked(&request, true, Vec::new))
+        };
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            let params = json!({ "taskId": "r", "inputResponses": {} });
+            assert!(matches!(ask(method, params.clone(), true), Ok(McpWork::Task(task)) if task.task_id == "r"));
+            let refusal = ask(method, params, false).unwrap_err();
+            let needed = &refusal.data.unwrap()["requiredCapabilities"]["extensions"][TASKS];
+            assert_eq!((refusal.code, needed), (MISSING_CAPABILITY, &json!({})));
+            assert_eq!(ask(method, json!({ "taskId": "x".repeat(256) }), true).unwrap_err().code, -32602);
+        }
+        assert_eq!(ask("tasks/update", json!({ "taskId": "r" }), true).unwrap_err().code, -32602);
+        assert_eq!(ask("tasks/list", json!({}), true).unwrap_err().code, METHOD_NOT_FOUND);
+        let listen = |takes| ask("subscriptions/listen", json!({ "notifications": { "taskIds": ["r"] } }), takes);
+        assert_eq!(listen(false).unwrap_err().code, MISSING_CAPABILITY);
+        assert!(listen(true).is_ok());
     }
 
     #[test]

@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::answer_notes::AnswerNotes;
 use super::client_message::McpRefusal;
+use crate::engine::canonical;
+use crate::engine::digest::Sha256;
 use crate::engine::event::{Decided, Decision, DecisionRights};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::question::StepQuestion;
@@ -17,6 +19,8 @@ use crate::trace::result::PauseView;
 const ANSWER: &str = "answer";
 /// The most characters of what is shown beside a question.
 const MAX_SHOWN_CHARS: usize = 4_000;
+/// How much of the digest of a question is in its key.
+const KEY_DIGITS: usize = 12;
 /// What a client may be asked with: it draws a form of it.
 const FORM_KEYWORDS: [&str; 9] =
     ["title", "description", "default", "enum", "minimum", "maximum", "minLength", "maxLength", "format"];
@@ -30,6 +34,49 @@ pub struct PutQuestion {
     at: Option<String>,
     message: String,
     schema: Value,
+}
+
+impl PutQuestion {
+    /// The request to the client. `why`: what was wrong with an answer to it.
+    fn request(&self, why: Option<&str>) -> Value {
+        let message = match why {
+            Some(why) => format!("{}\n\n({why})", self.message),
+            None => self.message.clone(),
+        };
+        // The words may be a model's, or those of another server.
+        let message = escape::report(&message);
+        let params = json!({ "mode": "form", "message": message, "requestedSchema": self.schema });
+        json!({ "method": "elicitation/create", "params": params })
+    }
+
+    /// What names it in a task: no other question of the run has this key, as long as it lasts. A step may ask more than once, and a
+    /// loop asks once in a pause; the answer to one step changes the number of the pause, and not what another one asks.
+    pub fn task_key(&self, pause: u32) -> String {
+        match &self.at {
+            None => format!("{}-{pause}", self.key),
+            Some(at) => {
+                let asked = Sha256::of_parts(|part| {
+                    part(&self.message);
+                    canonical::spell(&self.schema, &mut |piece: &str| part(piece));
+                });
+                format!("{at}-{}", asked.to_string().chars().take(KEY_DIGITS).collect::<String>())
+            }
+        }
+    }
+}
+
+/// The questions of a task, as the client puts them to its user.
+pub fn of_task(questions: &[PutQuestion], pause: u32) -> Map<String, Value> {
+    questions.iter().map(|question| (question.task_key(pause), question.request(None))).collect()
+}
+
+/// The responses to the questions of a task, by their keys in the pause. Others are passed over, as the protocol has it.
+pub fn task_responses(questions: &[PutQuestion], pause: u32, responses: &Map<String, Value>) -> Map<String, Value> {
+    let of = |question: &PutQuestion| {
+        let response = responses.get(&question.task_key(pause))?;
+        Some((question.key.clone(), response.clone()))
+    };
+    questions.iter().filter_map(of).collect()
 }
 
 /// What a client's user said.
@@ -156,14 +203,7 @@ pub fn result(run_id: &str, questions: &[PutQuestion], state: &str, notes: &Answ
     let general = notes.note(questions.iter().map(|question| &*question.key));
     let put = |question: &PutQuestion| {
         let own = notes.of(&question.key).or(general.as_deref());
-        let message = match own {
-            Some(why) => format!("{}\n\n({why})", question.message),
-            None => question.message.clone(),
-        };
-        // The words may be a model's, or those of another server.
-        let message = escape::report(&message);
-        let params = json!({ "mode": "form", "message": message, "requestedSchema": question.schema });
-        (question.key.clone(), json!({ "method": "elicitation/create", "params": params }))
+        (question.key.clone(), question.request(own))
     };
     let requests: Map<String, Value> = questions.iter().map(put).collect();
     json!({ "resultType": "input_required", "inputRequests": requests, "requestState": state,

@@ -4,6 +4,7 @@
 mod call;
 mod change_stream;
 mod stream;
+mod task;
 
 use std::sync::Arc;
 
@@ -20,7 +21,9 @@ use super::status::with_location;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::mcp::call_registry::SessionRequest;
-use crate::serve::mcp::client_message::{self, ClientMessage, ClientRequest, METHOD_NOT_FOUND, McpRefusal, answer};
+use crate::serve::mcp::client_message::{
+    self, ClientMessage, ClientRequest, METHOD_NOT_FOUND, MISSING_CAPABILITY, McpRefusal, answer,
+};
 use crate::serve::mcp::http_headers;
 use crate::serve::mcp::offered_tools::McpTools;
 use crate::serve::mcp::protocol::{self, ClientEra, McpWork, ToolRequest};
@@ -64,6 +67,13 @@ pub async fn message(
     match era.asked(&request, true, || tools().listed()) {
         Err(refusal) => Ok(refused(era, &request.id, &refusal)),
         Ok(McpWork::Result(result)) => Ok(json(StatusCode::OK, &answer(&request.id, &result))),
+        Ok(McpWork::Task(task)) => {
+            let asked = task::AskedTask { app: Arc::clone(&app), caller, elicits: era.elicits };
+            Ok(match asked.perform(task).await? {
+                Ok(result) => json(StatusCode::OK, &answer(&request.id, &era.result(result))),
+                Err(refusal) => refused(era, &request.id, &refusal),
+            })
+        }
         Ok(McpWork::Listen { tools }) => {
             let permit = app.quotas.take(&Owner::from(&caller), QuotaItem::EventStream)?;
             Ok(change_stream::of_changes(ListeningClient { app, caller, era, id: request.id, tools, _permit: permit })
@@ -110,7 +120,8 @@ async fn called(
             return Ok(refused(era, &id, &protocol::id_in_use()));
         }
     }
-    let token = call.progress_token.clone().filter(|_| http_headers::takes_stream(headers));
+    // A call that may be answered with a task has no stream: whoever asks how far it is hears it so.
+    let token = call.progress_token.clone().filter(|_| !era.tasks && http_headers::takes_stream(headers));
     let started = McpCall {
         app: Arc::clone(app),
         caller: caller.clone(),
@@ -134,7 +145,10 @@ async fn called(
         Some(token) => {
             stream::of_call(stream::StreamedCall { app: Arc::clone(app), caller, era, id, token, progress }, started)
         }
-        None => json(StatusCode::OK, &answer(&id, &era.result(started.result().await?))),
+        None => {
+            let result = if era.tasks { started.result_or_task().await? } else { started.result().await? };
+            json(StatusCode::OK, &answer(&id, &era.result(result)))
+        }
     };
     Ok(with_location(response, &run_id))
 }
@@ -154,7 +168,10 @@ fn opened(request: &ClientRequest) -> Response {
 
 /// A request that nothing here answers. Older clients read a status of an error as one of the connection.
 fn refused(era: ClientEra, id: &Value, refusal: &McpRefusal) -> Response {
-    let is_unknown = refusal.code == METHOD_NOT_FOUND && era.protocol.is_modern();
-    let status = if is_unknown { StatusCode::NOT_FOUND } else { StatusCode::OK };
+    let status = match refusal.code {
+        METHOD_NOT_FOUND if era.protocol.is_modern() => StatusCode::NOT_FOUND,
+        MISSING_CAPABILITY => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    };
     json(status, &refusal.answer(id))
 }

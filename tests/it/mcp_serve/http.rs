@@ -256,7 +256,7 @@ fn a_stream_of_changes_says_that_the_tools_of_its_caller_have_changed() {
     let log = place.path().join("log.txt");
     let server = Serving::start_logged(&place, &[], &log);
     let discovered = send(&server, "", "server/discover", json!({})).json();
-    assert_eq!(discovered["result"]["capabilities"], json!({ "tools": { "listChanged": true } }));
+    assert_eq!(discovered["result"]["capabilities"]["tools"], json!({ "listChanged": true }));
     let stream = |id: &str, wanted: Value| {
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": "subscriptions/listen",
             "params": modern(json!({ "notifications": wanted })) });

@@ -6,6 +6,7 @@ mod client;
 mod http;
 mod killed;
 mod messages;
+mod tasks;
 
 use serde_json::{Value, json};
 

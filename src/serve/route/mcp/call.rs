@@ -20,6 +20,7 @@ use crate::serve::mcp::client_message::McpRefusal;
 use crate::serve::mcp::protocol::{AnsweredCall, ToolRequest};
 use crate::serve::mcp::put_question::{self, Decider, GivenAnswer, GivenAnswers, PutQuestion};
 use crate::serve::mcp::request_state::{AskedPause, StateScope};
+use crate::serve::mcp::task_view::{self, GRACE};
 use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::WaitQuery;
@@ -247,6 +248,22 @@ impl StartedCall {
         }
     }
 
+    /// Waits shortly for the run, which is then a task: it continues when its client has gone. What a client's user answered, and the
+    /// run did not take, is answered as without tasks.
+    ///
+    /// # Errors
+    /// When the run can't be read.
+    pub async fn result_or_task(mut self) -> Result<Value, ProblemDetails> {
+        let app = Arc::clone(&self.call.app);
+        let settled = app.scheduler.wait(&self.run_id, self.active.clone(), Some(GRACE)).await?;
+        self.follower.lets_go();
+        let row = app.runs.find(&self.call.caller, &self.run_id).await?;
+        if row.has_ended() || (settled.is_some() && self.asked.is_some()) {
+            return self.ended().await;
+        }
+        Ok(task_view::created(&row))
+    }
+
     async fn ended(&mut self) -> Result<Value, ProblemDetails> {
         let app = Arc::clone(&self.call.app);
         for _ in 0..MAX_TAKE_UPS {
@@ -269,31 +286,32 @@ impl StartedCall {
                 return Ok(put);
             }
             let note = self.notes.note(std::iter::empty());
-            return Ok(call_result::of_run(&result, note, || Some(self.decided_by(&result))));
+            let ways = || Some(decided_by(&self.call.caller, &self.call.name, &result));
+            return Ok(call_result::of_run(&result, note, ways));
         }
         let why = "the server stops, and the run goes on without it: call again with the same idempotency key, or look at the run";
         Ok(call_result::failure("continues", why, Some(&self.run_id)))
     }
+}
 
-    /// How what a run waits for is decided.
-    fn decided_by(&self, result: &RunResult) -> String {
-        let run_id = &self.run_id;
-        let pause = result.pause.as_ref();
-        if pause.is_some_and(|pause| pause.question.kind.is_wait()) {
-            return "it goes on by itself when its time has come".to_owned();
-        }
-        let who = match self.call.caller.rights(&self.call.name) {
-            Ok(_) => "it is decided",
-            Err(_) => "a token with the scope `decide` decides it",
-        };
-        match pause.is_some_and(|pause| pause.steps.is_empty()) {
-            true => format!("{who} by POST /agents/{run_id}/resume, with {{\"answer\": \"...\"}}"),
-            false => format!("{who} on the page of this server, or by POST /agents/{run_id}/resume"),
-        }
+/// How what a run waits for is decided.
+pub(super) fn decided_by(caller: &Caller, loop_name: &str, result: &RunResult) -> String {
+    let run_id = &result.run_id;
+    let pause = result.pause.as_ref();
+    if pause.is_some_and(|pause| pause.question.kind.is_wait()) {
+        return "it goes on by itself when its time has come".to_owned();
+    }
+    let who = match caller.rights(loop_name) {
+        Ok(_) => "it is decided",
+        Err(_) => "a token with the scope `decide` decides it",
+    };
+    match pause.is_some_and(|pause| pause.steps.is_empty()) {
+        true => format!("{who} by POST /agents/{run_id}/resume, with {{\"answer\": \"...\"}}"),
+        false => format!("{who} on the page of this server, or by POST /agents/{run_id}/resume"),
     }
 }
 
-fn shown_result(run: &FoldedRun, is_quarantined: bool) -> RunResult {
+pub(super) fn shown_result(run: &FoldedRun, is_quarantined: bool) -> RunResult {
     let redact = Redaction::new(&run.program.project.redact);
     let shown = Shown { result_key: run.program.result_key(), is_quarantined, ..Shown::default() };
     result(shown, &run.state, &redact)
