@@ -120,7 +120,9 @@ impl Asker<'_> {
         let waiting = result.pause.as_ref()?;
         self.surface.say("\n");
         // The steps of a workflow are decided one after the other.
-        let step = waiting.steps.iter().find(|step| !step.question.kind.is_wait());
+        // A human is asked first; a model that can't be reached is asked again where nothing else is to be decided.
+        let find = |fits: fn(Termination) -> bool| waiting.steps.iter().find(|step| fits(step.question.kind));
+        let step = find(|kind| !kind.needs_no_human()).or_else(|| find(|kind| !kind.is_wait()));
         if step.map_or(pause.question.kind, |step| step.question.kind).is_wait() {
             return None;
         }

@@ -218,7 +218,7 @@ impl NextCommands {
             let end = first.map(|step| ("end the wait".to_owned(), self.command("resume", &at(step))));
             return std::iter::once(go_on).chain(end).collect();
         }
-        if !steps.is_empty() {
+        if !steps.is_empty() && kind != Termination::ModelError {
             return steps.iter().take(MAX_STEPS).flat_map(|question| self.of_step(question, steps.len() > 1)).collect();
         }
         let resume = |rest: &str| self.command("resume", rest);
@@ -244,6 +244,10 @@ impl NextCommands {
         if question.question.kind.is_wait() {
             let end = self.command("resume", &end_of_wait(question));
             return vec![(format!("end the wait {}", question.at), end)];
+        }
+        if question.question.kind == Termination::ModelError {
+            let again = self.command("resume", &format!("--at {} --retry", quoted(&question.at)));
+            return vec![(format!("ask the model of {}", question.at), again)];
         }
         let at = if several { format!("--at {} ", quoted(&question.at)) } else { String::new() };
         let calls: Vec<WaitingCall> = as_call(question).into_iter().chain(question.calls.iter().cloned()).collect();

@@ -12,7 +12,7 @@ use super::surface::Surface;
 use super::watch::WatchArgs;
 use crate::drive::engine::Resume;
 use crate::engine::event::Retried;
-use crate::engine::outcome::{Status, Termination};
+use crate::engine::outcome::Status;
 use crate::journal::{ListedStatus, RunSummary};
 
 /// Retry a run that failed because its model could not be reached, or of which steps or items failed
@@ -90,9 +90,7 @@ fn retry() -> Resume {
     Resume { retried: Some(Retried::by(acting_user())), ..Resume::default() }
 }
 
-/// A run that waits for a human is decided about, one by one.
+/// What waits for a human is decided about, one by one; a model that is waited for beside that is asked again.
 fn may_be_retried(run: &RunSummary) -> bool {
-    let is_away = run.status == Status::Paused
-        && matches!(run.termination, Some(Termination::ModelError | Termination::SpendingLimit));
-    is_away || run.status == Status::Failed
+    run.may_be_driven().is_ok() && (run.waits_for_model() || run.status == Status::Failed)
 }

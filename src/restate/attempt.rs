@@ -19,9 +19,9 @@ use crate::drive::fault::Fault;
 use crate::drive::requirements::Missing;
 use crate::drive::stop::Stop;
 use crate::engine::event::Decided;
-use crate::engine::outcome::{Status, Termination};
+use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
-use crate::engine::wait_deadline::due_at_ms;
+use crate::engine::wait_deadline::{away_model, due_at_ms};
 use crate::journal::{CancelRequest, Journal as _, StoreError};
 use crate::program::Program;
 use crate::serve::run_store::RunRow;
@@ -403,10 +403,12 @@ fn rest(program: &Arc<Program>, state: State, refused: Option<String>) -> Result
     }
     let wait_ms = match &state.phase {
         Phase::Ended(_) => None,
-        Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => {
-            Some(OUTAGE_RETRY_INTERVAL.as_millis())
+        _ => {
+            let due =
+                due_at_ms(&state).map(|at_ms| at_ms.saturating_sub(clock::wall_ms()).max(1).unsigned_abs().into());
+            let outage = away_model(&state).map(|_| OUTAGE_RETRY_INTERVAL.as_millis());
+            due.into_iter().chain(outage).min()
         }
-        _ => due_at_ms(&state).map(|at_ms| at_ms.saturating_sub(clock::wall_ms()).max(1).unsigned_abs().into()),
     };
     let due_in_ms = wait_ms.map(|wait_ms| u64::try_from(wait_ms).unwrap_or(u64::MAX));
     let is_end = matches!(state.phase, Phase::Ended(_));

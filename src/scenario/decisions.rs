@@ -176,9 +176,10 @@ pub fn answered(decision: &ScenarioDecision, state: &State) -> Result<Answered, 
     let waiting = waiting(state);
     let find = |is_wait: bool| waiting.iter().find(|one| one.kind.is_wait() == is_wait && one.is_meant(decision));
     let kept = waiting.iter().find(|one| one.takes_kept(decision));
+    let asks_human = || waiting.iter().find(|one| !one.kind.needs_no_human() && one.is_meant(decision));
     // An event goes to the first step that it fits.
     let event = || waiting.iter().find(|one| one.takes_event(decision));
-    let Some(meant) = kept.or_else(|| find(false)).or_else(event).or_else(|| find(true)) else {
+    let Some(meant) = kept.or_else(asks_human).or_else(|| find(false)).or_else(event).or_else(|| find(true)) else {
         let names: Vec<String> = waiting.iter().map(WaitingQuestion::words).collect();
         return Err(format!("the run waits for something else: {}", names.join(", ")));
     };

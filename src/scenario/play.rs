@@ -21,7 +21,7 @@ use crate::engine::event::{Event, EventKind};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
-use crate::engine::wait_deadline::due_at_ms;
+use crate::engine::wait_deadline::{away_model, due_at_ms};
 use crate::journal::Journal;
 use crate::language::Project;
 use crate::language::recording::Recording;
@@ -378,8 +378,7 @@ impl<'a> Performance<'a> {
         for event in engine.events(self.play.run_id).await.ok()? {
             step(self.play.program, &mut state, event).ok()?;
         }
-        let is_outage = |state: &State| matches!(&state.phase, Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError);
-        Some(state).filter(is_outage)
+        Some(state).filter(|state| away_model(state).is_some())
     }
 
     /// The events of all runs, by id.

@@ -254,9 +254,17 @@ impl Progress {
     /// Whether a human must decide about it.
     pub fn waits_for_human(&self) -> bool {
         match self {
-            Self::Asks(AskedFor::Subrun(wait)) => wait.is_open() && !wait.asks.question.kind.is_wait(),
+            Self::Asks(AskedFor::Subrun(wait)) => wait.is_open() && wait.asks.asks_human(),
             Self::Uncertain(_) | Self::Asks(_) => true,
             Self::Held | Self::Requested | Self::Waits(_) | Self::Done { .. } => false,
+        }
+    }
+
+    /// Whether a pause is another one without it. The numbers of pauses in journals count a model that can't be reached as a question.
+    pub(super) fn makes_a_pause(&self) -> bool {
+        match self {
+            Self::Asks(AskedFor::Subrun(wait)) => wait.is_open() && !wait.asks.question.kind.is_wait(),
+            _ => self.waits_for_human(),
         }
     }
 
@@ -281,6 +289,11 @@ impl Progress {
     /// Whether it waits for its model, or for room in a spending limit of the project; its sub-run may.
     pub(super) fn waits_for_model(&self) -> bool {
         self.waits_for_room() || self.subrun().is_some_and(|wait| wait.is_open() && wait.asks.waits_for_model())
+    }
+
+    /// What is said of its model, if its run waits for that because it can't be reached.
+    pub fn away_model(&self) -> Option<&str> {
+        self.subrun().filter(|wait| wait.is_open())?.asks.away_model()
     }
 
     /// Whether a human must approve it, because of its tool or because it asks for that.

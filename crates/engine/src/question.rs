@@ -243,6 +243,21 @@ impl SubrunQuestion {
         self.waits_for_room() || self.has_kind(Termination::ModelError)
     }
 
+    /// Whether it, or a step of it, asks a human, whatever else it waits for.
+    pub fn asks_human(&self) -> bool {
+        if self.steps.is_empty() {
+            return !self.question.kind.needs_no_human();
+        }
+        self.steps.iter().any(|step| !step.question.kind.needs_no_human())
+    }
+
+    /// What is said of the first model that it waits for because it can't be reached.
+    pub fn away_model(&self) -> Option<&str> {
+        // The question over several steps says how many they are.
+        let mut questions = self.steps.iter().map(|step| &step.question).chain([&self.question]);
+        questions.find(|question| question.kind == Termination::ModelError).map(|question| question.text.as_str())
+    }
+
     fn has_kind(&self, kind: Termination) -> bool {
         self.question.kind == kind || self.steps.iter().any(|step| step.question.kind == kind)
     }

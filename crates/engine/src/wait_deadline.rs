@@ -1,5 +1,6 @@
 //! When a run that waits stops waiting by itself.
 
+use super::flow::questions_of;
 use super::open_posts::next_post_ms;
 use super::operation::OpenStep;
 use super::outcome::Termination;
@@ -41,8 +42,11 @@ pub fn due_times(state: &State) -> DueTimes {
     if let State::Flow(state) = state {
         return of_steps(&state.progress.open());
     }
-    if let Some(asks) = &pause.asks {
-        return DueTimes { own: None, below: asks.due_at_ms() };
+    if pause.asks.is_some() {
+        // All runs below are resumed, not only that whose question is asked now.
+        let calls = turn.iter().flat_map(|turn| &turn.calls);
+        let open = calls.filter_map(|call| call.progress.subrun().filter(|wait| wait.is_open()));
+        return DueTimes { own: None, below: open.filter_map(|wait| wait.asks.due_at_ms()).min() };
     }
     if pause.until_ms.is_some() {
         return DueTimes { own: pause.until_ms, below: None };
@@ -66,6 +70,29 @@ pub fn waits_for_room(state: &State) -> bool {
         }
         _ => false,
     }
+}
+
+/// What is said of the first model that a paused run, or one that it called, waits for because it can't be reached, whatever else the
+/// run waits for.
+pub fn away_model(state: &State) -> Option<&str> {
+    match (state, &state.phase) {
+        (State::Flow(state), Phase::Paused { .. }) => {
+            state.progress.open().into_iter().find_map(|open| open.progress.away_model())
+        }
+        // A loop takes no decision while it asks a run below again: one that asks a human is left as it is.
+        (State::Loop(_), Phase::Paused { pause, .. }) => {
+            Some(pause.question.text.as_str()).filter(|_| pause.question.kind == Termination::ModelError)
+        }
+        _ => None,
+    }
+}
+
+/// Why there is no room in a spending limit for the first step of a paused workflow that waits for some, or a run that it called.
+pub fn missing_room(state: &State) -> Option<String> {
+    let flow = state.as_flow().filter(|_| matches!(state.phase, Phase::Paused { .. }))?;
+    let questions = flow.progress.open().into_iter().flat_map(|open| questions_of(open, &flow.header));
+    let mut of_room = questions.filter(|step| step.question.kind == Termination::SpendingLimit);
+    of_room.next().map(|step| step.question.text)
 }
 
 /// The open steps of a workflow of which some are under way, unless it stops.

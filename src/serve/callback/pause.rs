@@ -93,7 +93,10 @@ impl Callbacks {
         }
         let asked = question_keys(&folded.state);
         let known = self.posted_beside(run_id, &asked).await?;
-        if !asked.is_empty() && known.len() == asked.len() {
+        // The same questions, about which nobody has decided: a model was asked again meanwhile, or something else came of the run.
+        let whole = whole_pause(&folded.state, &asked);
+        let was_posted = !asked.is_empty() && self.is_marked(run_id, &in_pause(run_id, &whole)).await?;
+        if was_posted || !asked.is_empty() && known.len() == asked.len() {
             noted(run_id, || self.runs.journal.note_posted_pause(run_id, number)).await?;
             return self.remind(folded, &run, callback).await;
         }
@@ -109,8 +112,9 @@ impl Callbacks {
         let post =
             Post { key: format!("{run_id}-pause-{number}"), url: callback.url.clone(), org: run.org.clone(), body };
         if self.post_while_paused(run_id, number, (&post, &callback)).await? {
-            let listed = asked.into_iter().filter(|(at, _)| listed.contains(at)).map(|(_, key)| in_pause(run_id, &key));
-            self.mark_posted(run_id, listed.collect()).await?;
+            let whole = Some(whole).filter(|_| listed.len().saturating_add(known.len()) == asked.len());
+            let listed = asked.into_iter().filter(|(at, _)| listed.contains(at)).map(|(_, key)| key);
+            self.mark_posted(run_id, listed.chain(whole).map(|key| in_pause(run_id, &key)).collect()).await?;
             self.pause_posted(run_id, number, reminders).await?;
         }
         Ok(())
@@ -222,6 +226,13 @@ impl Callbacks {
         }
         Ok(Some((paused, issue.tokens)))
     }
+}
+
+/// What names all that a run asks in a pause: a later pause with the same questions, before which nobody decided, is no other one. The
+/// links of steps stay good in it.
+fn whole_pause(state: &State, asked: &[(String, String)]) -> String {
+    let keys: Vec<&str> = asked.iter().map(|(_, key)| key.as_str()).collect();
+    format!("{} decisions before {}", state.decisions.len(), keys.join("\n"))
 }
 
 /// The number of the pause in which a run waits for a human.

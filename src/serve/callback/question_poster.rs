@@ -133,7 +133,7 @@ pub(super) fn question_keys(state: &State) -> Vec<(String, String)> {
         let key = format!("{at} {hash:?} {run_pause:?} {} {decided} {ends}", calls.join(" "));
         (at, key)
     };
-    let asks_human = |question: &StepQuestion| !question.question.kind.is_wait();
+    let asks_human = |question: &StepQuestion| !question.question.kind.needs_no_human();
     waiting_steps(state).into_iter().filter(asks_human).map(key).collect()
 }
 

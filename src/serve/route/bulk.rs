@@ -15,7 +15,7 @@ use super::BULK_SCOPES;
 use crate::drive::clock;
 use crate::drive::engine::Resume;
 use crate::engine::event::Retried;
-use crate::engine::outcome::{Status, Termination};
+use crate::engine::outcome::Status;
 use crate::journal::{CancelRequest, ListedStatus, RunFilter, RunSummary};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -134,11 +134,9 @@ impl BulkAction {
     /// Whether the caller may do it with a run, and it is meant.
     fn is_for(self, caller: &Caller, run: &RunSummary) -> bool {
         let may = self.may(caller, &run.loop_name).is_ok();
-        // A run that waits for a human is decided about, one by one.
-        let is_away = run.status == Status::Paused
-            && matches!(run.termination, Some(Termination::ModelError | Termination::SpendingLimit));
-        let is_meant = self != Self::Retry || is_away || run.status == Status::Failed;
-        may && is_meant && run.damaged.is_none()
+        // What waits for a human is decided about, one by one; a model that is waited for beside that is asked again.
+        let is_meant = self != Self::Retry || run.waits_for_model() || run.status == Status::Failed;
+        may && is_meant && run.damaged.is_none() && run.may_be_driven().is_ok()
     }
 
     /// Checks that the caller may do it with the runs of a loop.

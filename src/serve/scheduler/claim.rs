@@ -9,9 +9,10 @@ use super::run_tasks::{DrivenRun, DriverTask};
 use super::slots::RunSlot;
 use super::{ActiveRun, RunSchedule, Scheduler};
 use crate::drive::clock;
+use crate::drive::engine::Resume;
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::{Leased, LeasedRun};
-use crate::engine::outcome::{Status, Termination};
+use crate::engine::outcome::Status;
 use crate::engine::state::State;
 use crate::journal::{ClaimedRun, ListedStatus, QueueQuery, QueuedRuns, RunFilter, RunSummary, StoreError};
 use crate::program::Program;
@@ -57,7 +58,7 @@ impl Scheduler {
     /// # Errors
     /// When the store fails.
     pub async fn recover_all(self: &Arc<Self>) -> Result<(), StoreError> {
-        self.ask_again(&[Termination::ModelError, Termination::SpendingLimit]).await?;
+        self.ask_again(RunSummary::waits_for_model).await?;
         self.claim().await
     }
 
@@ -66,17 +67,16 @@ impl Scheduler {
     /// # Errors
     /// When the store fails.
     pub async fn limits_changed(self: &Arc<Self>) -> Result<(), StoreError> {
-        self.ask_again(&[Termination::SpendingLimit]).await?;
+        self.ask_again(RunSummary::may_wait_for_room).await?;
         self.look();
         Ok(())
     }
 
-    /// Has the runs that are paused for these reasons ask their models now.
-    async fn ask_again(&self, reasons: &[Termination]) -> Result<(), StoreError> {
+    /// Has the runs that wait so ask their models now.
+    async fn ask_again(&self, waits: fn(&RunSummary) -> bool) -> Result<(), StoreError> {
         let filter = RunFilter { statuses: vec![ListedStatus::Paused], ..RunFilter::default() };
         let paused = self.runs.journal.list(filter).await?.into_iter();
-        let waits = |run: &RunSummary| run.termination.is_some_and(|reason| reasons.contains(&reason)) && !run.driven;
-        for run in paused.filter(waits) {
+        for run in paused.filter(|run| waits(run) && !run.driven) {
             self.runs.journal.retry_at(&run.run_id, clock::wall_ms()).await?;
         }
         Ok(())
@@ -218,7 +218,8 @@ impl Scheduler {
                             let loop_name = program.program.name.as_str();
                             tracing::info!(run_id, "loop" = loop_name, events, "the run is taken up from the store");
                         }
-                        let task = DriverTask::Resume { run: Box::new(run), resume: Box::default(), taken: None };
+                        let resume = Resume { models_rest: scheduler.models_rest(&run_id), ..Resume::default() };
+                        let task = DriverTask::Resume { run: Box::new(run), resume: Box::new(resume), taken: None };
                         scheduler.spawn(program, driven, task);
                     }
                     Err(fault) => scheduler.finish(driven, Err(fault)),

@@ -83,6 +83,8 @@ mod retention;
 mod run_files;
 mod schedules;
 mod server_questions;
+#[cfg(unix)]
+mod several_waits;
 mod shares;
 #[cfg(unix)]
 mod slow;

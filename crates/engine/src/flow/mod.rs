@@ -385,30 +385,35 @@ fn stopped(state: &mut FlowState) {
     }
 }
 
-/// The run waits: for humans, or for a time where no step asks one. A pause with the same questions stays the same.
+/// The run waits: for humans, or for something else where no step asks one. A pause with the same questions stays the same.
 fn pause(state: &mut FlowState) {
-    let waiting = waiting::first_in_question(state.progress.open());
+    let waiting = waiting::of_pause(state.progress.open());
     let asked: Vec<String> = waiting.iter().map(|open| open.address.to_string()).collect();
     if let Phase::Paused { pause, .. } = &state.phase
         && pause.steps == asked
     {
         return;
     }
-    let questions: Vec<_> = waiting.iter().map(|open| waiting::question(open, &state.header)).collect();
+    let about = waiting::first_asked(&waiting);
+    let questions: Vec<_> = about.iter().map(|open| waiting::question(open, &state.header)).collect();
     let asks = match waiting.as_slice() {
         [open] => open.progress.subrun().map(|wait| Box::new(wait.asks.clone())),
         _ => None,
     };
     let question = match questions.as_slice() {
         [only] => {
-            let context = asks.as_ref().and_then(|asks| asks.question.context.clone());
+            let subrun = about.first().and_then(|open| open.progress.subrun());
+            let context = subrun.and_then(|wait| wait.asks.question.context.clone());
             Question { context, ..only.question.clone() }
         }
         several => {
             let kinds = || several.iter().map(|step| step.question.kind);
-            // What lacks room in a spending limit is asked again when that is raised.
+            // A human who is asked is asked, whatever else is waited for; what lacks room in a spending limit is asked again when that is
+            // raised.
+            let asks_human = kinds().find(|kind| !kind.needs_no_human());
             let lacks_room = kinds().find(|kind| *kind == Termination::SpendingLimit);
-            let kind = lacks_room.or(kinds().next()).unwrap_or(Termination::Human);
+            let kind = asks_human.or(lacks_room).or(kinds().next()).unwrap_or(Termination::Human);
+            let asked: Vec<String> = several.iter().map(|step| step.at.clone()).collect();
             let until = several.iter().filter(|_| kind.is_wait()).filter_map(|step| step.expires_at_ms).min();
             let until = until.map(|at_ms| format!(", the first until {}", rfc3339(at_ms))).unwrap_or_default();
             Question::new(kind, format!("{} steps wait: {}{until}", several.len(), listed(&asked)))

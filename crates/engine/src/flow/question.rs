@@ -21,7 +21,10 @@ pub(crate) fn meant<'q>(waiting: &'q [StepQuestion], decided: &Decided) -> Resul
             };
             waiting.iter().filter(asks).collect()
         }
-        // A wait that nobody names is meant where no human is asked.
+        // Whoever names nothing means what a human is asked; a wait is meant where nothing else is.
+        (None, None) if waiting.iter().any(|question| !question.question.kind.needs_no_human()) => {
+            waiting.iter().filter(|question| !question.question.kind.needs_no_human()).collect()
+        }
         (None, None) if waiting.iter().all(|question| question.question.kind.is_wait()) => waiting.iter().collect(),
         (None, None) => waiting.iter().filter(|question| !question.question.kind.is_wait()).collect(),
     };

@@ -6,6 +6,7 @@ use crate::address::{StepAddress, split_address};
 use crate::call_attempt::lost_answer;
 use crate::decision::form::FormRequest;
 use crate::event::Decided;
+use crate::flow::progress::FlowProgress;
 use crate::operation::{Address, AskedFor, AwaitedKind, AwaitedThing, Doubt, OpenStep, Operation, Progress};
 use crate::outcome::Termination;
 use crate::question::WaitingCall;
@@ -59,14 +60,20 @@ impl FlowState {
     }
 }
 
-/// The first step of a workflow that waits: for a human, or for a time where no step asks one.
+/// The first step of a workflow that waits: for a human, or for something else where no step asks one.
 pub fn first_waiting(state: &State) -> Option<&StepAddress> {
-    first_in_question(state.as_flow()?.progress.open()).first().map(|open| &open.address)
+    first_step(&state.as_flow()?.progress).map(|open| &open.address)
 }
 
-/// The steps that a pause is about: those that wait for a human; without one, those that wait for a time.
-pub(super) fn first_in_question(open: Vec<&OpenStep>) -> Vec<&OpenStep> {
-    let (asks, mut waits): (Vec<_>, Vec<_>) = open.into_iter().partition(|open| open.progress.waits_for_human());
+fn first_step(progress: &FlowProgress) -> Option<&OpenStep> {
+    let waiting = of_pause(progress.open());
+    first_asked(&waiting).first().copied()
+}
+
+/// The steps whose wait makes a pause: those that wait for a human, or for a model that can't be reached; without one, those that wait
+/// for a time.
+pub(super) fn of_pause(open: Vec<&OpenStep>) -> Vec<&OpenStep> {
+    let (asks, mut waits): (Vec<_>, Vec<_>) = open.into_iter().partition(|open| open.progress.makes_a_pause());
     if !asks.is_empty() {
         return asks;
     }
@@ -74,12 +81,20 @@ pub(super) fn first_in_question(open: Vec<&OpenStep>) -> Vec<&OpenStep> {
     waits
 }
 
+/// Those of the steps of a pause that its question is about: where a human is asked, nothing else is.
+pub(super) fn first_asked<'s>(of_pause: &[&'s OpenStep]) -> Vec<&'s OpenStep> {
+    let asks: Vec<_> = of_pause.iter().copied().filter(|open| open.progress.waits_for_human()).collect();
+    if asks.is_empty() { of_pause.to_vec() } else { asks }
+}
+
 /// The question of the first of these steps, alone: there may be many.
 pub fn first_question(state: &State) -> Option<String> {
     match (state, &state.phase) {
         (State::Flow(state), _) => {
-            let first = *first_in_question(state.progress.open()).first()?;
-            questions(first, &state.header).into_iter().next().map(|step| step.question.text)
+            let questions = questions(first_step(&state.progress)?, &state.header);
+            // Below it, others may wait for something else.
+            let asks = questions.iter().position(|step| !step.question.kind.needs_no_human());
+            questions.into_iter().nth(asks.unwrap_or_default()).map(|step| step.question.text)
         }
         (State::Loop(_), Phase::Paused { pause, .. }) => {
             pause.asks.iter().flat_map(|asks| &asks.steps).next().map(|step| step.question.text.clone())

@@ -179,7 +179,7 @@ impl WaitingSteps {
         if !matches!(state.phase, Phase::Stepping) {
             return None;
         }
-        let asks_human = |question: &StepQuestion| !question.question.kind.is_wait();
+        let asks_human = |question: &StepQuestion| !question.question.kind.needs_no_human();
         let questions = waiting_steps(state).into_iter().filter(asks_human);
         let questions = questions.map(|question| shown_question(question, redact));
         let steps: Vec<OpenStepQuestion> = questions.map(OpenStepQuestion::from).collect();
@@ -205,7 +205,9 @@ impl PausedRun {
     /// A run in this state, without what the steps at these addresses ask; none when it does not wait.
     pub fn without(state: &State, redact: &Redaction, known: &BTreeSet<String>) -> Option<Self> {
         let PauseView { number, question, call, mut calls, mut steps } = pause(state, redact)?;
-        if !question.kind.is_wait() {
+        if !question.kind.needs_no_human() {
+            steps.retain(|step| !step.question.kind.needs_no_human());
+        } else if !question.kind.is_wait() {
             steps.retain(|step| !step.question.kind.is_wait());
         }
         if !steps.is_empty() {

@@ -85,6 +85,7 @@ pub fn questions(look: &Look, steps: &[StepQuestion], shorten: bool) -> String {
             Termination::Approval => "needs an approval:",
             Termination::Uncertain => "was called, and it is not known whether it happened:",
             Termination::Stuck => "is stuck:",
+            Termination::ModelError => "waits for its model, which can't be reached:",
             _ => "asks:",
         };
         let at = labelled(&question.at, question.item_label.as_deref());

@@ -87,9 +87,14 @@ pub enum Termination {
 }
 
 impl Termination {
-    /// Whether a run that is paused for this reason waits for no human.
+    /// Whether a run that is paused for this reason waits for a time, an event, or room in a spending limit.
     pub fn is_wait(self) -> bool {
         matches!(self, Self::Waiting | Self::WaitingEvent | Self::SpendingLimit)
+    }
+
+    /// Whether what waits for this reason continues without a human: also a model that can't be reached is asked again.
+    pub fn needs_no_human(self) -> bool {
+        self == Self::ModelError || self.is_wait()
     }
 }
 

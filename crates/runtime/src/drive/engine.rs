@@ -31,11 +31,11 @@ use loopctl_engine::dialect;
 use loopctl_engine::event::{Decided, Event, EventKind, FailedParts, Moment, Retried};
 use loopctl_engine::flow::has_handled_failure;
 use loopctl_engine::open_posts::next_post_ms;
-use loopctl_engine::outcome::{Status, Termination};
+use loopctl_engine::outcome::Status;
 use loopctl_engine::reply::window;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
-use loopctl_engine::wait_deadline::{due_at_ms, due_times, waits_for_room};
+use loopctl_engine::wait_deadline::{away_model, due_at_ms, due_times, waits_for_room};
 use loopctl_lang::compile::ToolSignature;
 use loopctl_lang::language::Project;
 use loopctl_lang::program::Program;
@@ -360,12 +360,18 @@ impl Engine {
             (Phase::Paused { .. }, None) if waits_for_room(state) => Some(EventKind::Resumed),
             // Nobody decided in time; the approvals of a sub-run expire there.
             (Phase::New, None) if !state.interrupted => None,
+            (Phase::Paused { .. }, None) if resume.models_rest && is_due(due_times(state).own) => {
+                Some(EventKind::ApprovalExpired)
+            }
+            (Phase::Paused { .. }, None)
+                if resume.models_rest && is_due(next_post_ms(state)) && !is_due(due_times(state).below) =>
+            {
+                return Ok(Some(Vec::new()));
+            }
+            // No human has to decide anything about a model: it is asked again. What has expired meanwhile, the driver sees.
+            (Phase::Paused { .. }, None) if away_model(state).is_some() => Some(EventKind::Resumed),
             (Phase::Paused { .. }, None) if is_due(due_times(state).own) => Some(EventKind::ApprovalExpired),
             (Phase::Paused { .. }, None) if is_due(due_times(state).below) => Some(EventKind::Resumed),
-            // No human has to decide anything: the model is asked again.
-            (Phase::Paused { pause, .. }, None) if pause.question.kind == Termination::ModelError => {
-                Some(EventKind::Resumed)
-            }
             // Its driver posts what it asks.
             (Phase::Paused { .. }, None)
                 if !is_adopted && !stale && resume.raised.is_none() && is_due(next_post_ms(state)) =>

@@ -39,13 +39,13 @@ pub(super) use interrupts::{Interruption, Interrupts, Waited};
 use loopctl_engine::address::StepAddress;
 use loopctl_engine::decision::approval;
 use loopctl_engine::effect::{Effect, Effects, calls_of, steps_of};
-use loopctl_engine::event::{Event, EventKind, Moment, Tokens};
+use loopctl_engine::event::{Decision, Event, EventKind, Moment, Tokens};
 use loopctl_engine::flow::first_waiting;
 use loopctl_engine::notice::{Baseline, Notice};
 use loopctl_engine::outcome::Status;
 use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
-use loopctl_engine::wait_deadline::waits_beside_since_ms;
+use loopctl_engine::wait_deadline::{due_times, waits_beside_since_ms, waits_for_room};
 use loopctl_lang::program::Program;
 use run_log::LoggedChange;
 use spender::{LostSpend, Spender};
@@ -99,6 +99,8 @@ pub(super) struct Driver<'a> {
     pub(super) posts: PostsUnderWay,
     /// Whether another event follows at once that makes a run continue: it is not over, although its state says so.
     continues: bool,
+    /// Whether it looks for room in the spending limits that were full before a human decided.
+    looks_for_room: bool,
 }
 
 /// An event that was applied to the state, and handed to the journal.
@@ -188,6 +190,7 @@ impl<'a> Driver<'a> {
             after_on_failure: false,
             posts: PostsUnderWay::default(),
             continues: false,
+            looks_for_room: false,
         })
     }
 
@@ -225,6 +228,8 @@ impl<'a> Driver<'a> {
             }
         }
         let continues = matches!(self.state.phase, Phase::Ended(_));
+        self.looks_for_room =
+            what.iter().any(|what| matches!(what, EventKind::Human(decided) if decided.decision != Decision::Retry));
         match self.take_resuming(what).await {
             Ok(effects) => {
                 self.watch.accepted();
@@ -344,12 +349,26 @@ impl<'a> Driver<'a> {
                 effects = self.take(what).await?;
             } else if let Some(next) = Box::pin(self.take_kept_events()).await? {
                 effects = next;
+            } else if let Some(what) = self.due_in_pause() {
+                effects = self.take(what).await?;
             } else if let Some(next) = Box::pin(self.post_questions()).await? {
                 effects = next;
             } else {
                 return Ok(());
             }
         }
+    }
+
+    /// What is due of a run that pauses, before it is left: what expired while its models were asked, and a look for room in a spending
+    /// limit that was full before a human decided. It may have been raised while the run waited for that human.
+    fn due_in_pause(&mut self) -> Option<EventKind> {
+        let waits_for_room = waits_for_room(&self.state);
+        if std::mem::take(&mut self.looks_for_room) && waits_for_room {
+            return Some(EventKind::Resumed);
+        }
+        let is_flow = self.program.is_flow() && matches!(self.state.phase, Phase::Paused { .. });
+        let is_due = is_flow && due_times(&self.state).own.is_some_and(|at_ms| at_ms <= clock::wall_ms());
+        is_due.then_some(EventKind::ApprovalExpired)
     }
 
     /// Applies an event to the state and makes it durable. The effects may be performed only after that.

@@ -1,5 +1,7 @@
 //! A run's row in lists, made from its state.
 
+use std::borrow::Cow;
+
 use super::outside_events::awaited;
 use super::search_text::DescribedRun;
 use crate::journal::outside_event::awaits_column;
@@ -8,7 +10,7 @@ use loopctl_engine::event::Tokens;
 use loopctl_engine::flow::first_question;
 use loopctl_engine::outcome::{Status, Termination};
 use loopctl_engine::state::{Phase, State};
-use loopctl_engine::wait_deadline::{due_at_ms, waits_beside_since_ms};
+use loopctl_engine::wait_deadline::{away_model, due_at_ms, missing_room, waits_beside_since_ms};
 use loopctl_lang::policy::redact::Redaction;
 use loopctl_lang::program::Program;
 
@@ -43,11 +45,17 @@ pub(super) fn progress(state: &State) -> (u32, Tokens, Option<f64>) {
     (state.counters.iterations, state.counters.tokens, state.cost_usd())
 }
 
-/// Why a run failed, or why its model can't be reached.
-fn error(state: &State) -> Option<&str> {
+/// Why a run failed, or why its model can't be reached. Beside a question for a human also why there is no room in a spending limit: by it,
+/// the store knows that the run waits for its model as well.
+fn error(state: &State) -> Option<Cow<'_, str>> {
     match &state.phase {
-        Phase::Ended(ending) => ending.error.as_ref().map(|error| error.message.as_str()),
-        Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => Some(&pause.question.text),
+        Phase::Ended(ending) => ending.error.as_ref().map(|error| error.message.as_str().into()),
+        Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => {
+            Some(pause.question.text.as_str().into())
+        }
+        Phase::Paused { pause, .. } if !pause.question.kind.needs_no_human() => {
+            away_model(state).map(Cow::from).or_else(|| missing_room(state).map(Cow::from))
+        }
         _ => None,
     }
 }
@@ -56,7 +64,8 @@ fn error(state: &State) -> Option<&str> {
 fn question(state: &State) -> Option<String> {
     match &state.phase {
         _ if state.interrupted => None,
-        Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => None,
+        // None asks a human; what lacks room beside them is asked again when a limit is raised.
+        Phase::Paused { pause, .. } if pause.question.kind == Termination::ModelError => missing_room(state),
         Phase::Paused { pause, .. } => first_question(state).or_else(|| Some(pause.question.text.clone())),
         Phase::Stepping => first_question(state),
         _ => None,

@@ -106,6 +106,8 @@ pub struct Resume {
     pub after_on_failure: bool,
     /// The hash of the answer token that the decision uses up: it is refused when the token was used.
     pub answer_token: Option<String>,
+    /// Whether a model that can't be reached rests where something else of the run is due: it is asked at its own time.
+    pub models_rest: bool,
 }
 
 impl Resume {

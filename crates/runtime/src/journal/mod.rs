@@ -136,8 +136,8 @@ pub trait Journal: Send + Sync {
     /// Where a run is in its line: see [`NewRun::line`]. One that has ended: where it would be if it continued.
     fn line(&self, run_id: &str) -> Ticket<PlaceInLine>;
 
-    /// Has a run that waits for its model, or for room in a spending limit, claimed from this moment on, in milliseconds since 1970.
-    /// Ignored for any other run.
+    /// Has a run that [waits for its model](StatusRecord::waits_for_model), or for room in a spending limit, claimed from this moment on, in
+    /// milliseconds since 1970, unless it is claimed earlier. Ignored for any other run.
     fn retry_at(&self, run_id: &str, at_ms: i64) -> Ticket<()>;
 
     /// Notes that a model of a run failed and is asked again, or that it is not any more. Ignored when the run is not under way,
@@ -409,7 +409,8 @@ pub struct StatusRecord {
     pub tokens: Option<u64>,
     /// What they cost in US dollars; none where the price of some is not known.
     pub cost_usd: Option<f64>,
-    /// Why it failed, or why its model can't be reached. Secrets are hidden in it.
+    /// Why it failed, or why its model can't be reached; beside a question for a human also why there is no room in a spending limit.
+    /// Secrets are hidden in it.
     pub error: Option<RowText>,
     /// The first question that waits for a human. Secrets are hidden in it.
     pub question: Option<RowText>,
@@ -446,6 +447,11 @@ impl StatusRecord {
         }
     }
 
+    /// Whether the run is paused and waits for its model or for room in a spending limit, whatever else it waits for.
+    pub fn waits_for_model(&self) -> bool {
+        self.status == Status::Paused && waits_for_model(self.termination, self.error.is_some())
+    }
+
     /// Whether this is to be posted to the run's callback: an end, or a pause that waits for a human. A run that a
     /// signal stopped, or that waits for its model or for a time, continues by itself.
     pub fn is_to_be_posted(&self) -> bool {
@@ -457,7 +463,16 @@ impl StatusRecord {
 
 /// Whether a run that is paused for this reason continues without a human.
 pub fn needs_no_human(reason: Termination) -> bool {
-    reason == Termination::ModelError || reason.is_wait()
+    reason.needs_no_human()
+}
+
+/// Whether a run that is paused for this reason waits for its model or for room in a spending limit. Where a human is asked for this
+/// reason, it waits for them as well if it has an error.
+fn waits_for_model(reason: Option<Termination>, has_error: bool) -> bool {
+    let is_beside = |reason: Termination| has_error && !reason.needs_no_human();
+    reason.is_some_and(|reason| {
+        matches!(reason, Termination::ModelError | Termination::SpendingLimit) || is_beside(reason)
+    })
 }
 
 /// The right to drive a run.
@@ -620,6 +635,18 @@ impl RunSummary {
             unsent: unsent.unwrap_or_default(),
             ..self
         }
+    }
+
+    /// Whether it is paused and waits for its model or for room in a spending limit, whatever else it waits for.
+    pub fn waits_for_model(&self) -> bool {
+        self.status == Status::Paused && waits_for_model(self.termination, self.error.is_some())
+    }
+
+    /// Whether it is paused and may wait for room in a spending limit.
+    pub fn may_wait_for_room(&self) -> bool {
+        // Its question is that of the model, which rows have as the error, unless a step beside that lacks room.
+        let is_away = self.termination == Some(Termination::ModelError) && self.question.is_none();
+        self.waits_for_model() && !is_away
     }
 
     /// Whether a human is waited for: by a run that is paused, or by a part of one that is under way. Nobody can decide about a run

@@ -74,7 +74,9 @@ impl StatusRecord {
         };
         let (status, termination) =
             if is_taken_up { (Status::Cancelled, None) } else { (self.status, self.termination) };
-        Self { status, termination, due_at_ms: None, waits_since_ms: None, awaits: None, ..self }
+        // One that waits for a human waits for no model beside that: servers take it up otherwise.
+        let error = self.error.filter(|_| status != Status::Paused);
+        Self { status, termination, error, due_at_ms: None, waits_since_ms: None, awaits: None, ..self }
     }
 }
 

@@ -181,7 +181,7 @@ fn form(question: &StepQuestion) -> String {
 
 /// What the steps of a workflow that wait ask.
 pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
-    let asks_human = questions.iter().any(|question| !question.question.kind.is_wait());
+    let asks_human = questions.iter().any(|question| !question.question.kind.needs_no_human());
     let title = if asks_human { "Waits for a human" } else { "Waits" };
     let mut page = format!("<section class=\"note wait\">\n<h2>{title}</h2>\n");
     for question in questions {
@@ -189,6 +189,7 @@ pub fn questions(questions: &[StepQuestion], waiting: usize) -> String {
             Termination::Approval => "an approval",
             Termination::Uncertain => "it is not known whether it happened",
             Termination::Stuck => "is stuck",
+            Termination::ModelError => "waits for its model, which can't be reached",
             Termination::Waiting => "waits for a time",
             Termination::WaitingEvent => "waits for an event",
             Termination::SpendingLimit => "waits for room in a spending limit",

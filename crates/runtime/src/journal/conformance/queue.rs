@@ -105,21 +105,33 @@ pub(super) fn a_waiting_run_is_claimed_when_something_is_due_and_one_that_waits_
         ("human", Termination::Human, None),
         ("model", Termination::ModelError, None),
         ("room", Termination::SpendingLimit, Some(9_000)),
+        // Both at once: a human is asked, and a model is away.
+        ("both", Termination::Approval, None),
+        ("early", Termination::Approval, Some(4_500)),
+        ("timed", Termination::Waiting, None),
     ];
     for (id, termination, due_at_ms) in cases {
         let fence = begin(journal, id);
-        let status_record = record(Status::Paused, Some(termination), due_at_ms);
+        let mut status_record = record(Status::Paused, Some(termination), due_at_ms);
+        if let (Some(record), "both" | "early" | "timed") = (&mut status_record, id) {
+            record.error = RowText::new("the model can't be reached");
+        }
         wait(journal.append(Append { status_record, ..event(id, fence, 1) })).unwrap();
         wait(journal.release(id, fence)).unwrap();
     }
     let all = || share(None, None, 9);
-    assert_eq!(ids(&claim(journal, &waiting(), all())), ["due"]);
-    for id in ["model", "room", "human", "later"] {
+    let early = QueueQuery { now_ms: 4_400, ..waiting() };
+    wait(journal.retry_at("early", 9_000)).unwrap();
+    assert_eq!(ids(&claim(journal, &early, all())), [] as [&str; 0], "nothing is due");
+    let mut claimed = claim(journal, &waiting(), all());
+    claimed.sort_by(|one, other| one.run_id.cmp(&other.run_id));
+    assert_eq!(ids(&claimed), ["due", "early"], "the earlier time stays");
+    for id in ["model", "room", "human", "later", "both", "timed"] {
         wait(journal.retry_at(id, 4_000)).unwrap();
     }
     let mut claimed = claim(journal, &waiting(), all());
     claimed.sort_by(|one, other| one.run_id.cmp(&other.run_id));
-    assert_eq!(ids(&claimed), ["model", "room"], "the time of the others is not changed");
+    assert_eq!(ids(&claimed), ["both", "model", "room"], "the time of the others is not changed");
     let later = QueueQuery { now_ms: 5_001, ..waiting() };
     assert_eq!(ids(&claim(journal, &later, all())), ["later"]);
 }

@@ -7,7 +7,7 @@ use super::{MemoryJournal, StoredRun};
 use crate::journal::{
     CALLBACK_LEASE, CallbackState, ClaimedRun, ModelWait, QueueQuery, QueueShare, QueuedRuns, RunHead,
 };
-use loopctl_engine::outcome::{Status, Termination};
+use loopctl_engine::outcome::Status;
 
 impl MemoryJournal {
     /// The time after this one, in milliseconds since 1970.
@@ -123,9 +123,8 @@ impl StoredRun {
     pub(super) fn retry_at(&self, at_ms: i64) {
         let mut data = self.data();
         let record = &mut data.status_record;
-        let waits = matches!(record.termination, Some(Termination::ModelError | Termination::SpendingLimit));
-        if record.status == Status::Paused && waits {
-            record.due_at_ms = Some(at_ms);
+        if record.waits_for_model() {
+            record.due_at_ms = record.due_at_ms.into_iter().chain([at_ms]).min();
         }
     }
 }

@@ -28,8 +28,9 @@ UPDATE @.runs SET cancel_reason = CASE WHEN cancel_requested THEN cancel_reason 
   cancel_by = CASE WHEN cancel_requested THEN cancel_by ELSE $3 END, cancel_requested = true
 WHERE run_id = $1 RETURNING cancel_reason, cancel_by";
 const RETRY_AT: &str = "
-UPDATE @.runs SET due_at_ms = $2 WHERE run_id = $1 AND status = 'paused'
-  AND termination IN ('model_error', 'spending_limit')";
+UPDATE @.runs SET due_at_ms = least($2, due_at_ms) WHERE run_id = $1 AND status = 'paused'
+  AND (termination IN ('model_error', 'spending_limit')
+    OR error IS NOT NULL AND termination NOT IN ('waiting', 'waiting_event'))";
 const NOTE_MODEL_WAIT: &str = "UPDATE @.runs SET error = $3 WHERE run_id = $1 AND fence = $2 AND status = 'running'";
 const NOTE_CALLBACK: &str = "
 WITH there AS (SELECT id FROM @.runs WHERE run_id = $1), noted AS (

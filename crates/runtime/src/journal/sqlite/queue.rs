@@ -147,7 +147,7 @@ impl WriteRequest for Claim {
     }
 }
 
-/// Has a run that waits for its model claimed from a moment on.
+/// Has a run that waits for its model claimed from a moment on, whatever else it waits for.
 pub(super) struct RetryAt {
     pub(super) run_id: String,
     pub(super) at_ms: i64,
@@ -164,9 +164,11 @@ impl WriteRequest for RetryAt {
         transaction
             .connection
             .prepare_cached(
-                "UPDATE runs SET due_at_ms = ?2
+                // The SQL form of [`RunSummary::waits_for_model`].
+                "UPDATE runs SET due_at_ms = min(?2, coalesce(due_at_ms, ?2))
                  WHERE run_id = ?1 AND status = 'paused'
-                   AND termination IN ('model_error', 'spending_limit')",
+                   AND (termination IN ('model_error', 'spending_limit')
+                     OR error IS NOT NULL AND termination NOT IN ('waiting', 'waiting_event'))",
             )?
             .execute(params![self.run_id, self.at_ms])?;
         Ok(())
