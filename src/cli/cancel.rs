@@ -82,7 +82,7 @@ impl CancelCommand {
         surface: &Surface,
     ) -> Result<Exit, CommandError> {
         let statuses: Vec<ListedStatus> = self.status.iter().map(|status| ListedStatus::from(*status)).collect();
-        let found = self.many.find(journal, &statuses, false, |_| true).await?;
+        let found = self.many.find(journal, &statuses, false, |run| run.may_be_driven().is_ok()).await?;
         let mut results = ManyResults::default();
         if self.many.is_confirmed("cancelled", &found, surface)? {
             for run in &found.runs {

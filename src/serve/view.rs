@@ -177,6 +177,9 @@ impl AgentStatus {
             None => (None, None, None),
         };
         let is_queued = row.is_queued && result.status == Status::Running;
+        // A server would take it up.
+        let is_taken_up = matches!(&state.phase, Phase::Paused { pause, .. }
+            if matches!(pause.question.kind, Termination::ModelError | Termination::SpendingLimit));
         let pause = match &state.phase {
             Phase::Paused { pause, .. } => Some(pause.number),
             _ => None,
@@ -187,6 +190,7 @@ impl AgentStatus {
                 _ if is_queued => ListedStatus::Queued,
                 // As its row: it is under way elsewhere, and stopped here.
                 Status::Running if row.is_imported => ListedStatus::Cancelled,
+                Status::Paused if row.is_imported && is_taken_up => ListedStatus::Cancelled,
                 status => status.into(),
             },
             loop_name: state.header.loop_name.clone(),

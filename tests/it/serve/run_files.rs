@@ -175,6 +175,8 @@ fn an_imported_run_that_waits_takes_no_decision_unless_it_is_continued() {
     let reply = server.post("/agents/r1/resume", &json!({ "deny": true }));
     assert_eq!((reply.status, reply.code()), (409, "read_only_copy".to_owned()), "{reply:?}");
     assert_eq!(server.get("/agents/r1/status").json()["status"], "paused");
+    let bulk = server.post("/agents/bulk", &json!({ "action": "cancel", "dry_run": true })).json();
+    assert_eq!((&bulk["matched"], &bulk["done"]), (&json!(0), &json!([])), "nobody ends a copy: {bulk:#}");
     drop(server);
     let prune = ["runs", "prune", "--older-than", "0s", "--store", "sqlite:b.db"];
     assert_eq!(printed(&place, &[&prune[..], &["--status", "failed"]].concat()), "0 runs deleted\n");
