@@ -75,9 +75,7 @@ impl Driver<'_> {
             let RetriedAttempt { number, reason, delay_ms, kept, .. } = attempt;
             attempts.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
             announce(meter, listener, Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });
-            if let Some(live) = &live {
-                live.start_again();
-            }
+            live.iter().for_each(|live| live.start_again());
         };
         let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
         // On the heap, because a run that waits for something else has the room for it, too.
@@ -119,9 +117,7 @@ impl Driver<'_> {
         let failed = || failed_attempts(&self.world.vault, &attempts, &question);
         let what = match answer {
             Waited::Done(Some(Ok(mut reply))) => {
-                if let Some(live) = &live {
-                    live.finish(&reply.text);
-                }
+                live.iter().for_each(|live| live.finish(&reply.text));
                 reply_bounds::bound(&self.world.vault, &mut reply);
                 if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
             }
