@@ -618,11 +618,7 @@ pub async fn ask(
                 Err(failure) => failure,
             };
             let retry = &*first_contact::rule(retry, is_missed);
-            failure
-                .length
-                .iter()
-                .filter_map(|length| length.window)
-                .for_each(|window| model.form.window.refused(window));
+            model.form.window.refused(failure.length.as_ref().and_then(|length| length.window));
             let mut delay = model
                 .delay_after(&failure, &mut failures, retry, ask.wait)
                 .filter(|_| !has_next || model.is_back_soon(&failure, retry));

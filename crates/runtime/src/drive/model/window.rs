@@ -36,10 +36,9 @@ impl LearnedWindow {
 
     /// The server said it in a refusal. One that is smaller than what it has answered is a matter of the run that was refused:
     /// other runs of the process are not bound by it, whatever made the server say it.
-    pub(super) fn refused(&self, tokens: u64) {
-        if tokens >= self.most.load(Ordering::Relaxed) {
-            self.learn(tokens);
-        }
+    pub(super) fn refused(&self, tokens: Option<u64>) {
+        let most = self.most.load(Ordering::Relaxed);
+        tokens.filter(|tokens| *tokens >= most).into_iter().for_each(|tokens| self.learn(tokens));
     }
 
     fn learn(&self, tokens: u64) {
@@ -113,9 +112,9 @@ mod tests {
         assert_eq!(window.known(), Some(1_623));
         assert_eq!(window.of_reply(Finish::Stop, usage(1_700, 20), 1_000), None);
         assert_eq!(window.known(), None, "a larger request was answered");
-        window.refused(64);
+        window.refused(Some(64));
         assert_eq!(window.known(), None, "a refusal names less than what was answered");
-        window.refused(2_048);
+        window.refused(Some(2_048));
         assert_eq!(window.known(), Some(2_048));
     }
 }
