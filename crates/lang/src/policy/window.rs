@@ -26,20 +26,23 @@ const MAX_READ_CHARACTERS: usize = 4_000;
 const MAX_GAP_CHARACTERS: usize = 100;
 
 /// Codes by which servers refuse a request that is too long. 1261 is GLM's.
-const CODES: [&str; 7] = [
+const CODES: [&str; 10] = [
     "context_length_exceeded",
     "exceed_context_size_error",
     "context_exceeded",
     "context_window_exceeded",
     "model_context_window_exceeded",
     "model_max_prompt_tokens_exceeded",
+    "max_context_length_exceeded",
+    "prompt_too_long",
+    "input_too_long",
     "1261",
 ];
 
 /// What servers say of a request that is longer than the model's window, as of November 2026: in lower case, without
 /// quotation marks. `{window}` and `{prompt}` are numbers of tokens, and `*` is anything that is not long. The ones with
 /// numbers come first.
-const SENTENCES: [&str; 101] = [
+const SENTENCES: [&str; 105] = [
     // Anthropic, Bedrock, Vertex; Fireworks; Ollama; GLM.
     "prompt is too long: {prompt} tokens > {window}",
     "prompt is too long: {prompt}, model maximum context length: {window}",
@@ -129,6 +132,11 @@ const SENTENCES: [&str; 101] = [
     "number of input tokens {prompt} cannot exceed",
     "max tokens of {window} exceeded",
     "prompt length {prompt} *max_seq_len {window}",
+    "request length {prompt} *max_seq_len {window}",
+    "context length {prompt} *max_seq_len {window}",
+    // LM Studio; Gemini.
+    "reached context length of {window} tokens",
+    "contains ({prompt}) tokens, which is more than the max tokens limit allowed: ({window}",
     "tokens in request more than max tokens allowed",
     "context window is {window} tokens, you requested {prompt}",
     "maximum number of input tokens {window}",
@@ -549,6 +557,19 @@ mod tests {
         ("max tokens of 128000 exceeded", Some(128_000), None),
         ("the prompt length (41234) exceeds max_seq_len (32768)", Some(32_768), Some(41_234)),
         ("Prompt length 41234 is greater than max_seq_len 32768", Some(32_768), Some(41_234)),
+        ("Request length 71599 + 2048 is greater than max_seq_len 65536", Some(65_536), Some(71_599)),
+        ("Context length 9000 is greater than max_seq_len 8192", Some(8_192), Some(9_000)),
+        (
+            "Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not currently support mid-generation \
+                 context overflow. Try reloading with a larger context length or shortening the prompt/chat.",
+            Some(4_096),
+            None,
+        ),
+        (
+            "Input request contains (35490) tokens, which is more than the max tokens limit allowed: (30720)",
+            Some(30_720),
+            Some(35_490),
+        ),
         ("tokens in request more than max tokens allowed", None, None),
         ("Model context window is 128k tokens, you requested 256K tokens", Some(128_000), Some(256_000)),
         ("Prompt too large for this model", None, None),
