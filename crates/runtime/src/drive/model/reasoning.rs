@@ -60,6 +60,11 @@ impl ReasoningParts {
         self.parts.push(SealedPart { at, json: json.to_owned() });
     }
 
+    /// Whether there is a part at this position that came whole.
+    pub(super) fn has_part(&self, at: usize) -> bool {
+        self.parts.iter().any(|part| part.at == at)
+    }
+
     /// The members of the part of this index, which comes in pieces: a new part when the one before had another
     /// index.
     pub(super) fn growing(&mut self, index: u64, at: usize) -> &mut Map<String, Value> {

@@ -340,6 +340,11 @@ impl StreamedReply {
         self.output_tokens().is_some()
     }
 
+    /// Whether a call has come.
+    pub(super) fn has_call(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
     /// The position in the reply of the next piece of its reasoning.
     pub(super) fn place(&self) -> usize {
         match self.calls.len().checked_sub(1) {

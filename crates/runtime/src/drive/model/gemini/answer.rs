@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::drive::model::failure::Peer;
-use crate::drive::model::reasoning::BEHIND_TEXT;
+use crate::drive::model::reasoning::{BEHIND_TEXT, behind_call};
 use crate::drive::model::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use crate::drive::model::stop_reason::{StopReason, StopReasons};
 use crate::drive::model::usage_fields::{CountedTokens, UsageFields};
@@ -191,8 +191,14 @@ fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>, is_whole: bool) {
         reply.add_piece(text);
     }
     if let Some(signature) = part.thought_signature {
-        // A call's stands behind that call; any other one belongs to the text.
-        let place = if is_call { reply.place() } else { BEHIND_TEXT };
+        // A call's stands behind that call, and one in a part of its own is of a call before it that has none; any other one belongs to
+        // the text.
+        let is_of_first_call = text.is_empty() && reply.has_call() && !reply.reasoning.has_part(behind_call(0));
+        let place = match is_call {
+            true => reply.place(),
+            false if is_of_first_call => behind_call(0),
+            false => BEHIND_TEXT,
+        };
         reply.reasoning.add(place, signature);
     }
 }

@@ -86,6 +86,21 @@ async fn calls_and_their_signatures_go_back_as_they_came() {
 }
 
 #[tokio::test]
+async fn a_signature_in_a_part_of_its_own_goes_back_with_the_call_before_it() {
+    let called = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"look","args":{},"id":"c1"}}]}}]}"#;
+    let last = answer(r#"{"text":"","thoughtSignature":"OWN"}"#, "STOP");
+    let second = Answer::json(&answer(r#"{"text":"Done."}"#, "STOP"));
+    let server = Server::new(vec![Answer::events([called, last.as_str()]), second]);
+    let mut conversation = hello();
+    let reply = asked(&server, &conversation, true).await.unwrap();
+    conversation.push_reply(reply.text, reply.calls, reply.reasoning);
+    conversation.push_answer("c1".to_owned(), false, "seen".to_owned());
+    asked(&server, &conversation, false).await.unwrap();
+    let body = server.requests()[1].json();
+    assert_eq!(body["contents"][1]["parts"][0]["thoughtSignature"], "OWN", "{body:#}");
+}
+
+#[tokio::test]
 async fn a_conversation_that_grows_names_the_call_of_each_result() {
     let server = Server::with(|_, _| Answer::json(&answer(r#"{"text":"x"}"#, "STOP")));
     let (model, mut wire, mut conversation) = (at(&server, "gemini"), Wire::default(), hello());
