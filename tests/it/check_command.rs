@@ -628,3 +628,128 @@ fn the_types_that_have_a_field_are_each_named_once() {
         faults.iter().find_map(|fault| fault["help"].as_str().filter(|help| help.contains("is a field of type")));
     assert_eq!(help.map(|help| help.matches("`loop`").count()), Some(1), "{faults:#?}");
 }
+
+#[test]
+fn an_answer_that_may_be_an_older_one_or_none_is_reported_of_each_question() {
+    let asks = |mut step: Value, key: Option<&str>, filter: Option<Value>| {
+        if let Some(key) = key {
+            step["outputKey"] = key.into();
+        }
+        if let Some(condition) = filter {
+            step["filter"] = json!({ "condition": condition });
+        }
+        step
+    };
+    let approval =
+        || json!({ "type": "PbotApproval", "properties": { "comment": "Go?", "request_payload": { "go": true } } });
+    let form = || json!({ "type": "PbotForm", "properties": { "expected_keys": ["ok"] } });
+    let event = |name: &str| json!({ "type": "wait_for_event", "properties": { "event": name } });
+    let large = || Some(json!({ "greaterThan": ["@input.n", 5] }));
+    let post = |condition: Value| {
+        asks(json!({ "type": "PbotForm", "properties": { "expected_keys": ["posted"] } }), None, Some(condition))
+    };
+    let is = |path: &str| json!({ "equal": [path, true] });
+    let not_no = |path: &str| json!({ "notEqual": [path, false] });
+    let place = Place::new();
+    let reported = |steps: Value| {
+        let input = json!({ "type": "object", "properties": { "n": { "type": "number" } }, "required": ["n"] });
+        place.json("w.json", &json!({ "name": "w", "input": input, "definition": { "actions": steps } }));
+        let faults = place.call(&["check", "--format", "json", "w.json"]).json();
+        let faults = faults.as_array().expect("an array").iter().filter(|fault| fault["code"] == "L163");
+        faults.map(|fault| fault["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let case = json!({ "type": "choose", "cases": [{ "when": large(), "steps": [approval()] }] });
+    let chosen = json!({ "type": "choose", "cases": [{ "when": not_no("@__approved"), "steps": [form()] }] });
+    for (steps, words) in [
+        (json!([approval(), asks(approval(), None, large()), post(is("@__approval_data.go"))]), "older"),
+        (
+            json!([asks(approval(), Some("d"), None), asks(approval(), Some("d"), large()), post(is("@d.data.go"))]),
+            "older",
+        ),
+        (json!([form(), asks(form(), None, large()), post(is("@ok"))]), "older"),
+        (json!([asks(event("x"), Some("p"), None), asks(event("y"), Some("p"), large()), post(is("@p.ok"))]), "older"),
+        (json!([asks(approval(), None, large()), post(not_no("@__approved"))]), "nobody"),
+        (json!([asks(approval(), None, large()), post(json!({ "not": is("@__approved") }))]), ""),
+        (
+            json!([asks(approval(), None, large()), post(json!({ "not": { "equal": ["@__approved", false] } }))]),
+            "nobody",
+        ),
+        (json!([asks(approval(), Some("d"), large()), post(not_no("@d.approved"))]), "nobody"),
+        (json!([asks(form(), None, large()), post(not_no("@ok"))]), "nobody"),
+        (json!([case, post(not_no("@__approved"))]), "nobody"),
+        (json!([asks(approval(), None, large()), chosen]), "nobody"),
+        // What is certain, asked for, or asked again by its own answer is no doubt.
+        (json!([approval(), post(not_no("@__approved"))]), ""),
+        (
+            json!([
+                asks(approval(), None, large()),
+                post(json!({ "and": [{ "hasKey": "@__approved" }, not_no("@__approved")] }))
+            ]),
+            "",
+        ),
+        (json!([asks(approval(), None, large()), post(json!({ "and": [large(), not_no("@__approved")] }))]), ""),
+        (
+            json!([
+                asks(approval(), None, large()),
+                post(json!({ "or": [{ "lessOrEqual": ["@input.n", 5] }, is("@__approved")] }))
+            ]),
+            "",
+        ),
+        (json!([form(), asks(form(), None, Some(json!({ "equal": ["@ok", "unclear"] }))), post(is("@ok"))]), ""),
+    ] {
+        let found = reported(steps.clone());
+        let is_right = match words {
+            "" => found.is_empty(),
+            words => found.len() == 1 && found[0].contains(words),
+        };
+        assert!(is_right, "{words}: {found:?}\n{steps:#}");
+    }
+}
+
+#[test]
+fn what_is_asked_when_an_item_has_failed_is_no_decision_after_its_loop() {
+    let approval = |id: &str| json!({ "id": id, "type": "PbotApproval", "properties": { "comment": "Go?", "on_rejected": "go_on" } });
+    let form = |key: &str| json!({ "type": "PbotForm", "properties": { "expected_keys": [key] } });
+    let each = |steps: Value, on_failure: Value| {
+        json!({ "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.rows", "item_variable_name": "row",
+            "failure_strategy": "continue_on_error", "actions_to_execute": steps, "on_failure": on_failure } })
+    };
+    let mut post = form("posted");
+    post["filter"] = json!({ "condition": { "equal": ["@__approved", true] } });
+    let place = Place::new();
+    for (inside, count) in
+        [(each(json!([form("x")]), json!([approval("b")])), 0), (each(json!([approval("b")]), json!([form("x")])), 1)]
+    {
+        let input = json!({ "type": "object", "properties": { "rows": { "type": "array" } }, "required": ["rows"] });
+        let actions = json!([approval("a"), inside, post]);
+        place.json("w.json", &json!({ "name": "w", "input": input, "definition": { "actions": actions } }));
+        let faults = place.call(&["check", "--format", "json", "w.json"]).json();
+        let found = faults.as_array().expect("an array").iter().filter(|fault| fault["code"] == "L163");
+        assert_eq!(found.count(), count, "{faults:#}");
+    }
+}
+
+#[test]
+fn what_other_templates_write_and_too_long_an_interval_are_named_as_they_are() {
+    let place = Place::new();
+    let said = |document: Value| {
+        place.json("w.json", &document);
+        place.call(&["check", "w.json"]).stdout
+    };
+    let asks = |text: &str| {
+        let input = json!({ "type": "object", "properties": { "xs": { "type": "array" } }, "required": ["xs"] });
+        json!({ "name": "w", "input": input, "definition": { "actions": [{ "type": "PbotApproval", "properties": { "comment": text } }] } })
+    };
+    for (text, words) in [
+        ("{{^input.xs}}none{{/input.xs}}", "{{#unless name}}"),
+        ("a {{~! why }}", "a comment takes no `~`"),
+        ("{{#each input.xs}}{{.}}{{/each}}", "{{this}}"),
+    ] {
+        let shown = said(asks(text));
+        assert!(shown.contains(words), "{text}: {shown}");
+    }
+    let mut scheduled = asks("Go?");
+    scheduled["definition"]["schedule"] = json!({ "every": "1000000d", "input": { "xs": [] } });
+    let shown = said(scheduled);
+    assert!(shown.contains("is too long") && shown.contains("36600d"), "{shown}");
+}

@@ -73,7 +73,8 @@ fn chain<'n, 'a>(first: &'n StepNode<'a>) -> Option<Vec<FilteredNode<'n, 'a>>> {
     Some(chain)
 }
 
-fn compiled(written: &serde_json::Value) -> Option<CompiledCondition> {
+/// A condition; none when it has faults.
+pub(super) fn compiled(written: &serde_json::Value) -> Option<CompiledCondition> {
     CompiledCondition::compile(&Condition::deserialize(written).ok()?).ok()
 }
 

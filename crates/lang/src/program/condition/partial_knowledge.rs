@@ -20,6 +20,18 @@ impl CompiledCondition {
         reads
     }
 
+    /// Whether it reads a key, or a part of what is under it.
+    pub fn reads_of(&self, key: &str) -> bool {
+        let mut reads = false;
+        self.test.each_path(&mut |read| reads |= read.first().is_some_and(|first| first == key));
+        reads
+    }
+
+    /// Whether it asks if a key is there: it tells a value from none.
+    pub fn asks_for(&self, key: &str) -> bool {
+        self.test.asks_for(key)
+    }
+
     /// Whether it holds, as far as the known values decide that; none when the others do.
     pub fn outcome(&self, known: KnownValues<'_>) -> Option<bool> {
         self.test.outcome(known)
@@ -44,6 +56,24 @@ impl ConditionTest {
             Self::Matches(operand, _) => operand.each_path(visit),
             Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|part| part.each_path(visit)),
             Self::Not(part) => part.each_path(visit),
+        }
+    }
+
+    fn asks_for(&self, key: &str) -> bool {
+        let is_null =
+            |operand: &ConditionOperand| matches!(&operand.takes, OperandValue::Field(Field::Literal(Value::Null)));
+        match self {
+            Self::HasKey(path) => path.first().is_some_and(|first| first == key),
+            Self::Equal { operands, .. } if operands.iter().any(is_null) => {
+                let mut reads = false;
+                operands.iter().for_each(|operand| {
+                    operand.each_path(&mut |read| reads |= read.first().is_some_and(|first| first == key));
+                });
+                reads
+            }
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(|part| part.asks_for(key)),
+            Self::Not(part) => part.asks_for(key),
+            _ => false,
         }
     }
 
