@@ -21,7 +21,7 @@ use crate::engine::event::{Event, EventKind};
 use crate::engine::notice::{self, Notice};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
-use crate::journal::ModelWait;
+use crate::journal::{ModelWait, set_aside};
 use crate::language::serving::TokenScope;
 use crate::program::Program;
 use crate::trace::events::Last;
@@ -310,8 +310,12 @@ impl Feed {
     /// Queues the steps as they are now, unless the reader has them or there are more events. Returns whether it did.
     async fn show_steps(&mut self, more: bool) -> Result<bool, Fault> {
         let Some(steps) = self.steps.as_mut().filter(|steps| steps.is_due(more)) else { return Ok(false) };
-        let run = self.app.runs.journal.find(&self.run_id).await.map_err(Fault::Store)?;
-        let piece = steps.piece(&self.program, &self.state, run.is_some_and(|run| run.driven));
+        let journal = &*self.app.runs.journal;
+        let run = match journal.find(&self.run_id).await.map_err(Fault::Store)? {
+            Some(run) => Some(set_aside::shown(journal, run).await.map_err(Fault::Store)?),
+            None => None,
+        };
+        let piece = steps.piece(&self.program, &self.state, run.as_ref());
         let shown = piece.is_some();
         self.ready.extend(piece);
         Ok(shown)

@@ -9,7 +9,9 @@ use super::problem::ProblemDetails;
 use crate::engine::flow::NoSuchStep;
 use crate::engine::flow::record::StepStatus;
 use crate::engine::flow::view::{ItemWindow, StepLog, StepView};
+use crate::engine::outcome::Status;
 use crate::engine::state::State;
+use crate::journal::RunSummary;
 use crate::program::Program;
 use crate::trace::events::Last;
 use crate::trace::steps::shown_view;
@@ -103,9 +105,11 @@ impl StepReader {
     }
 
     /// The steps as they are now; none when the reader has them.
-    pub fn piece(&mut self, program: &Program, state: &State, driven: bool) -> Option<String> {
+    pub fn piece(&mut self, program: &Program, state: &State, run: Option<&RunSummary>) -> Option<String> {
         self.events = 0;
-        let view = self.log.view(program, state, driven, self.window);
+        let view = self.log.view(program, state, run.is_some_and(|run| run.driven), self.window);
+        let is_quarantined = run.is_some_and(|run| run.status == Status::Quarantined);
+        let view = view.map(|view| view.quarantined(is_quarantined));
         let view = view.map(|view| shown_view(view, &Redaction::new(&program.project.redact)));
         let text = self.written(&view);
         if text == self.shown {

@@ -64,7 +64,8 @@ async fn at(app: &App, run: &RunSummary, steps: &StepsQuery) -> Result<Response,
     let state = fold::logged(&program, &run.run_id, events, &mut log)?;
     let view = log
         .view(&program, &state, run.driven, window)
-        .map_err(|why| ProblemDetails::new(StatusCode::NOT_FOUND, "no_such_step", why.to_string()))?;
+        .map_err(|why| ProblemDetails::new(StatusCode::NOT_FOUND, "no_such_step", why.to_string()))?
+        .quarantined(run.status == Status::Quarantined);
     Ok(json(StatusCode::OK, &shown_view(view, &Redaction::new(&program.project.redact))))
 }
 

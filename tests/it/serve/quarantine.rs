@@ -262,6 +262,30 @@ fn a_run_whose_own_tool_ends_the_process_is_set_aside_and_all_surfaces_say_so() 
 }
 
 #[test]
+fn the_steps_of_a_quarantined_workflow_are_shown_as_those_of_a_quarantined_run() {
+    let place = place(json!({}), &[complete(json!("ok"))]);
+    let script = json!({ "provider": "script", "script": "script.json" });
+    place.json("loopctl.json", &json!({ "model": "m", "models": { "m": script }, "allow": { "commands": ["sh"] } }));
+    let boom = json!({ "action_name": "boom", "kind": "command", "description": "b", "program": "sh",
+        "args": ["-c", "kill -9 $PPID"], "idempotent": true, "parameters": { "type": "object" } });
+    place.json("actions/boom.json", &json!([boom]));
+    let steps = json!([{ "id": "b", "type": "boom", "properties": {} }]);
+    place.json("flow.json", &json!({ "name": "flow", "definition": { "actions": steps } }));
+    let killed = place.command(&["run", "flow.json", "--run-id", "bad"]).output().unwrap();
+    assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
+    let (server, _) = until_it_lives(&place);
+    for at in ["b", ""] {
+        let shown = server.get(&format!("/agents/bad/trace?at={at}")).json();
+        assert_eq!(shown["status"], "quarantined", "{shown:#}");
+    }
+    drop(server);
+    for at in ["b", ""] {
+        let shown = place.call(&["trace", "bad", "--at", at, "--format", "json"]).json();
+        assert_eq!(shown["status"], "quarantined", "{shown:#}");
+    }
+}
+
+#[test]
 fn runs_that_were_beside_the_one_that_ended_the_processes_go_on() {
     let gate = Gate::default();
     let held = gate.clone();

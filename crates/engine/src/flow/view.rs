@@ -49,6 +49,14 @@ pub struct StepView {
     pub questions: Vec<StepQuestion>,
 }
 
+impl StepView {
+    /// The same of a run that is set aside, which its state does not say.
+    #[must_use]
+    pub fn quarantined(self, is_quarantined: bool) -> Self {
+        if is_quarantined { Self { status: Status::Quarantined, ..self } } else { self }
+    }
+}
+
 /// The items of a loop: how many there are of each status, and some of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ItemsView {
