@@ -16,6 +16,8 @@ use crate::trace::steps::as_call;
 use crate::trace::units::rfc3339;
 use crate::trace::{Look, RunResult, Tone, escape};
 
+/// The flag of a retry that does again what steps of `on_failure` have taken back.
+const AFTER_ON_FAILURE: &str = "--after-on-failure";
 /// The most steps whose commands are listed.
 const MAX_STEPS: usize = 3;
 
@@ -39,6 +41,8 @@ pub struct NextCommands {
     pub actions: Vec<PathBuf>,
     /// The flags of `resume` that raise the limit which ended it.
     pub raising: Option<String>,
+    /// Whether steps of `on_failure` have run, also in an item or a run below: a retry says that it does their work again.
+    pub is_handled: bool,
     /// What an author can do about replies that could not be read.
     pub for_replies: Option<&'static str>,
 }
@@ -61,6 +65,7 @@ impl NextCommands {
             script: None,
             actions: Vec::new(),
             raising: None,
+            is_handled: false,
             for_replies: None,
         }
     }
@@ -163,12 +168,14 @@ impl NextCommands {
             }
             // Failed items run again, although the run completed.
             (Status::Completed, _) if !self.is_copy && has_failed_items(result) => {
-                ways.push(("retry".to_owned(), self.command("retry", "")));
+                let flag = if self.is_handled { AFTER_ON_FAILURE } else { "" };
+                ways.push(("retry".to_owned(), self.command("retry", flag)));
             }
             (Status::Failed, Some(Termination::StepFailed | Termination::Rejected | Termination::FormExpired)) => {
-                let is_handled = result.steps.iter().any(of_failure);
-                let flags = if is_handled { "--retry-failed --after-on-failure" } else { "--retry-failed" };
-                ways.push(("retry".to_owned(), self.command("resume", flags)));
+                let is_handled = self.is_handled || result.steps.iter().any(of_failure);
+                let flags =
+                    if is_handled { format!("--retry-failed {AFTER_ON_FAILURE}") } else { "--retry-failed".to_owned() };
+                ways.push(("retry".to_owned(), self.command("resume", &flags)));
                 ways.push(("corrected".to_owned(), self.command("resume", &format!("{flags} --new-document"))));
             }
             _ => {}
@@ -399,6 +406,7 @@ mod tests {
             script: None,
             actions: Vec::new(),
             raising: None,
+            is_handled: false,
             for_replies: None,
         }
     }

@@ -224,6 +224,7 @@ mod tests {
             script: None,
             actions: Vec::new(),
             raising: None,
+            is_handled: false,
             for_replies: None,
         }
     }

@@ -131,7 +131,8 @@ impl RunToDrive {
         };
         match finished {
             Some(finished) => {
-                let next = next(&finished.state.header.run_id);
+                let mut next = next(&finished.state.header.run_id);
+                next.is_handled = engine.has_handled_failure(&program, &finished.state).await;
                 let exit = conclude(surface, watch.output, &program, &finished.state, &next);
                 watch.on_pause.tell(surface, &watched.pause_seen, &program, &finished.state).await;
                 exit

@@ -103,6 +103,7 @@ impl TraceCommand {
         let (journal, place) = self.store.open()?;
         let RecordedRun { id: run, program, state, engine } = RecordedRun::named(&self.run, &journal, &place).await?;
         let mut next = NextCommands { raising: raising_flags(&program, &state), ..NextCommands::new(&run, &place) };
+        next.is_handled = engine.has_handled_failure(&program, &state).await;
         let redact = Redaction::new(&program.project.redact);
         let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
         let summary = engine.find(&run).await.map_err(CommandError::from)?;
@@ -131,10 +132,9 @@ impl TraceCommand {
             }
             let mut log = StepLog::new(Some(at.clone()).filter(|at| !at.is_empty()));
             let state = fold::logged(&program, &run, events, &mut log)?;
-            let window = ItemWindow { from: 0, most: usize::MAX, status: None };
-            let view =
-                log.view(&program, &state, driven, window).map_err(|why| CommandError::usage(why.to_string()))?;
-            let view = shown_view(view, &redact);
+            let view = log.view(&program, &state, driven, ItemWindow { from: 0, most: usize::MAX, status: None });
+            let view = view.map_err(|why| CommandError::usage(why.to_string()))?;
+            let view = shown_view(view.quarantined(is_quarantined), &redact);
             let page = match self.format {
                 TraceFormat::Text => step_text::view(look, &about, &run, &view),
                 TraceFormat::Json => json_line(&view)?,

@@ -85,6 +85,7 @@ pub(super) async fn perform(
     let summary = engine.find(run).await.map_err(CommandError::from)?;
     let mut commands = NextCommands::new(run, place);
     commands.raising = raising_flags(&program, &state);
+    commands.is_handled = engine.has_handled_failure(&program, &state).await;
     commands.is_imported = summary.as_ref().is_some_and(|summary| summary.is_imported() || summary.is_unfinished());
     commands.is_copy = !commands.is_imported && summary.as_ref().is_some_and(|summary| summary.is_read_only_copy());
     let set_aside = set_aside_by(&**engine.journal(), summary.as_ref()).await?;
@@ -250,11 +251,13 @@ fn evidence(result: &RunResult, program: &Program, active_ms: u64) -> Vec<String
         }
         _ => {}
     }
-    let failed = trace.iter().filter(|entry| !entry.success && entry.action.is_some()).count();
-    if failed > 0 && result.status != Status::Completed && result.stuck.is_none() {
-        evidence.push(format!("{} failed; the last of them:", plural(failed, "call")));
-        let last = trace.iter().rev().find(|entry| !entry.success && entry.action.is_some());
-        evidence.extend(last.map(call));
+    // Of a call without an outcome nobody knows that it failed.
+    let failed =
+        || trace.iter().filter(|entry| !entry.success && entry.action.is_some() && entry.call_status.is_none());
+    let count = failed().count();
+    if count > 0 && result.status != Status::Completed && result.stuck.is_none() {
+        evidence.push(format!("{} failed; the last of them:", plural(count, "call")));
+        evidence.extend(failed().next_back().map(call));
     }
     let steps = result.steps.iter().filter_map(|step| {
         let error = step.error.as_ref()?;

@@ -90,6 +90,8 @@ fn a_call_under_way_when_its_process_is_killed_is_uncertain_before_and_after_the
     let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
     assert_eq!((resumed.code, &resumed.json()["trace"][0]["call_status"]), (3, &json!("uncertain")), "{resumed:#?}");
     is_uncertain(&place, "paused");
+    let explained = place.call(&["explain", "r"]).stdout;
+    assert!(explained.contains("--happened") && !explained.contains("1 call failed"), "{explained}");
     let happened =
         place.call(&["resume", "r", "--script", "script.json", "--output", "json", "--happened", r#"{"did":1}"#]);
     let result = happened.json();

@@ -175,6 +175,31 @@ fn a_step_that_runs_again_reads_what_it_read_before_and_nothing_that_handled_its
 }
 
 #[test]
+fn what_a_loop_leaves_behind_is_not_what_handled_the_failure_of_its_item() {
+    let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.rows",
+        "item_variable_name": "row", "failure_strategy": "continue_on_error", "actions_to_execute": [step("tell", json!({}))],
+        "on_failure": [{ "id": "undo", "type": "undo", "outputKey": "pay", "properties": {} }] } });
+    let mut last = step("pay", json!({ "of": "{{pay.id}}" }));
+    (last["id"], last["outputKey"]) = ("last".into(), "last".into());
+    let place = place(
+        json!({ "actions": [step("pay", json!({})), each, last] }),
+        json!({ "pay": [{ "id": "first" }], "tell": [{ "error": FAILS }], "undo": [{ "id": "undone" }] }),
+    );
+    let (done, _) = run(&place, json!({ "rows": [1] }));
+    assert_eq!(done.code, 0, "{done:#?}");
+    assert_eq!(at(&place, "last")["input"], json!({ "of": "first" }));
+}
+
+/// The commands that are shown of a run whose failure was handled below its steps take it up as they are.
+fn shows_the_word(place: &Place, run: &str, done: &Ran) {
+    let shown = [done.stderr.clone(), place.call(&["explain", run]).stdout, place.call(&["trace", run]).stderr];
+    for shown in shown.iter().filter(|shown| shown.contains("retry")) {
+        assert!(shown.contains("--after-on-failure"), "{shown}");
+    }
+    assert!(shown.iter().any(|shown| shown.contains("--after-on-failure")), "{shown:#?}");
+}
+
+#[test]
 fn what_handled_the_failure_of_an_item_or_of_a_step_is_not_done_again_in_silence() {
     let each = json!({ "id": "each", "type": "loop", "properties": { "mode": "foreach", "items_path": "@input.rows",
         "item_variable_name": "row", "failure_strategy": "continue_on_error", "actions_to_execute": [step("pay", json!({}))],
@@ -184,6 +209,7 @@ fn what_handled_the_failure_of_an_item_or_of_a_step_is_not_done_again_in_silence
     let (done, _) = run(&place, json!({ "rows": [1] }));
     assert_eq!(done.code, 0, "{done:#?}");
     answers(&place, json!({ "pay": [{ "ok": true }] }));
+    shows_the_word(&place, "r", &done);
     let refused = place.call(&["retry", "r", "--script", "script.json"]);
     assert!(refused.code == 2 && refused.stderr.contains("--after-on-failure"), "{refused:#?}");
     let again = resume(&place, &["--retry-failed", "--after-on-failure"]);
@@ -194,7 +220,8 @@ fn what_handled_the_failure_of_an_item_or_of_a_step_is_not_done_again_in_silence
     let calls = json!({ "actions": [{ "id": "call", "type": "workflow", "name": "below", "properties": {} }] });
     place.json("loop.json", &json!({ "name": "claims", "definition": calls }));
     answers(&place, json!({ "pay": [{ "error": FAILS }], "undo": [{}] }));
-    place.run(&["--run-id", "s", "--input-file", "input.json"]);
+    let (done, _) = place.run(&["--run-id", "s", "--input-file", "input.json"]);
+    shows_the_word(&place, "s", &done);
     answers(&place, json!({ "pay": [{ "ok": true }] }));
     let retry = |run: &str, how: &[&str]| place.call(&[&["retry", run, "--script", "script.json"], how].concat());
     let refused = retry("s", &[]);

@@ -12,8 +12,8 @@ use super::subrun_id::loop_at;
 use super::world::{Engine, Resume};
 use crate::journal::StoreError;
 use loopctl_engine::event::{Allowance, Event, Moment};
-use loopctl_engine::flow::runs_again;
-use loopctl_engine::state::State;
+use loopctl_engine::flow::{has_handled_failure, runs_again};
+use loopctl_engine::state::{Phase, State};
 use loopctl_engine::step::step;
 use loopctl_lang::program::Program;
 
@@ -21,6 +21,16 @@ use loopctl_lang::program::Program;
 const ENOUGH_TIME: Duration = Duration::from_hours(24);
 
 impl Engine {
+    /// Whether a retry of a run that has ended does again what steps for a failure have taken back: its own, those of an item, or those
+    /// of a run below it.
+    pub async fn has_handled_failure(&self, program: &Program, state: &State) -> bool {
+        if !matches!(state.phase, Phase::Ended(_)) {
+            return false;
+        }
+        let below = async || self.accept_again_below(program, state, false).await;
+        has_handled_failure(state) || matches!(below().await, Err(Fault::FailureHandled))
+    }
+
     /// Whether the runs that continue with a run accept that, at any depth.
     ///
     /// # Errors
