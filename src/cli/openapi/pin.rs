@@ -93,6 +93,12 @@ impl OpenApiPinTask {
         page.locked.gone = before.map(|before| gone(before, &page.locked)).unwrap_or_default();
         if page.made.actions.is_empty() {
             surface.say(&review(&name, &page.made, &page.locked, before));
+            if page.made.left_out.is_empty() && page.made.unnamed == 0 {
+                return Err(CommandError::usage_help(
+                    "the page describes no operation: nothing was written",
+                    "an operation is a method of a path under `paths`: pin a page that has some",
+                ));
+            }
             let help = "`--operations` names some of them: by id, or as 'GET /path*'";
             return Err(CommandError::usage_help(
                 "no operation of the page makes an action: nothing was written",

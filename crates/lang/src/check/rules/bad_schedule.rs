@@ -64,8 +64,14 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     };
     let every = text("every");
     if let Some(every) = every.filter(|every| minutes(every).is_none()) {
-        let message = format!("{} is no interval", quoted(every));
-        report("every", message, "a number with `m`, `h` or `d`: `30m`, `6h`, `1d`", interval(every));
+        let is_number = every.strip_suffix(['m', 'h', 'd']).is_some_and(|number| {
+            number.bytes().any(|byte| byte != b'0') && number.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        let (message, help) = match is_number {
+            true => (format!("{} is too long", quoted(every)), "an interval is at most a hundred years: `36600d`"),
+            false => (format!("{} is no interval", quoted(every)), "a number with `m`, `h` or `d`: `30m`, `6h`, `1d`"),
+        };
+        report("every", message, help, interval(every));
     }
     if let Some(at) = text("at").filter(|at| time_of_day(at).is_none()) {
         let message = format!("{} is no time of the day", quoted(at));

@@ -37,6 +37,10 @@ const LENGTHS: [&str; 8] = ["count", "size", "len", "length()", "size()", "count
 const OF_ENGINE: [&str; 3] = ["now", "__run_id", "__step"];
 /// How the JSON pointer ends of a path that is asked for: whether it has a value.
 const HAS_KEY: &str = "/hasKey";
+/// How the message begins of a `hasKey` of a value that never has the member.
+const NEVER: &str = "`hasKey` never holds here: ";
+/// The same where the value is the input of a call, whose schema is not closed.
+const ONLY_BEYOND: &str = "`hasKey` holds only for a call that has more than its schema names: ";
 /// How the help begins that names the nearest name.
 const NEAREST: &str = "the nearest name is";
 
@@ -76,7 +80,11 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             // Without a value, the call waits for approval; a `hasKey` never holds then, which another rule reports of a
             // schema that is closed.
             if !at.ends_with(HAS_KEY) || condition.part_of_call(text) == PartOfCall::Open {
+                let before = found.len();
                 in_plain_text(subject, &condition.cursor(at), text, schemas, found);
+                for fault in found.iter_mut().skip(before) {
+                    fault.message = fault.message.replacen(NEVER, ONLY_BEYOND, 1);
+                }
             }
         });
         few_of_many(found);
@@ -333,7 +341,7 @@ fn never_there(
     let absent = way.absent.filter(|absent| !matches!(absent.owner, StepOwner::Text))?;
     let absent = AbsentStep { at: absent.at + skipped, ..absent };
     let fault = missing(subject, at, text, used, &absent);
-    let message = format!("`hasKey` never holds here: {}", fault.message);
+    let message = format!("{NEVER}{}", fault.message);
     Some(Diagnostic { code: RULE.code, severity: Severity::Warning, message, ..fault })
 }
 

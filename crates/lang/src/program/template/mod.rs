@@ -262,6 +262,10 @@ fn other_language(tag: &str) -> Option<(&'static str, String)> {
             "this is n8n's: the output of an earlier step is written {{its_key.name}}, the run's input {{input.name}}";
         return Some(("a name in a template can't begin so", help.to_owned()));
     }
+    if inner == "." {
+        let help = "the item that a block goes through is written {{this}}";
+        return Some(("a name in a template can't begin so", help.to_owned()));
+    }
     if inner.starts_with('$') || inner.starts_with('.') {
         let help = format!("a name begins with a letter: {instead}; the run's input is {{{{input.name}}}}");
         return Some(("a name in a template can't begin so", help));

@@ -61,6 +61,10 @@ pub(super) fn scan(text: &str) -> Result<Vec<TemplateTag>, TemplateFault> {
             }
             TagKind::Else => match open.last() {
                 Some(block) => Some(block.number),
+                None if is_inverse(text, &tag.range) => {
+                    return Err(TemplateFault::new(codes::TEMPLATE, "`{{^` begins no block", tag.range)
+                        .help("what is written where a value is missing or false: `{{#unless name}}...{{/unless}}`"));
+                }
                 None => {
                     return Err(TemplateFault::new(codes::TEMPLATE, "`{{else}}` is outside of a block", tag.range)
                         .help("it belongs between `{{#if ...}}` and `{{/if}}`"));
@@ -86,6 +90,11 @@ pub(super) fn scan(text: &str) -> Result<Vec<TemplateTag>, TemplateFault> {
         }
         None => Ok(tags),
     }
+}
+
+/// Whether a tag begins with `^`, which is another word for `else`, and in other languages begins a block.
+fn is_inverse(text: &str, range: &Range<usize>) -> bool {
+    text.get(range.clone()).is_some_and(|tag| tag.trim_start_matches(['{', '~', ' ']).starts_with('^'))
 }
 
 /// An open block, by the tag that opens it.
@@ -146,6 +155,9 @@ fn read(text: &str, begin: usize) -> Result<TemplateTag, TemplateFault> {
             };
         return comment_tag(text, begin..begin + end);
     }
+    if rest.starts_with("{{~!") {
+        return Err(tilde_of_comment(begin + 2));
+    }
     TagReader::new(text, begin).read()
 }
 
@@ -155,14 +167,15 @@ fn comment_tag(text: &str, range: Range<usize>) -> Result<TemplateTag, TemplateF
     let mark = if written.ends_with("--}}") { written.find("--~}}").map(|at| at + 2) } else { None };
     let mark = mark.or_else(|| written.ends_with("~}}").then(|| written.len() - 3));
     match mark {
-        Some(at) => {
-            let at = range.start + at;
-            let message = "a comment takes no `~`: the whitespace beside it would stay";
-            Err(TemplateFault::new(codes::TEMPLATE, message, at..at + 1)
-                .help("take the `~` away, or write it in the tag beside the comment: {{~name}}"))
-        }
+        Some(at) => Err(tilde_of_comment(range.start + at)),
         None => Ok(TemplateTag { range, kind: TagKind::Comment, words: Vec::new(), block: None }),
     }
+}
+
+fn tilde_of_comment(at: usize) -> TemplateFault {
+    let message = "a comment takes no `~`: the whitespace beside it would stay";
+    TemplateFault::new(codes::TEMPLATE, message, at..at + 1)
+        .help("take the `~` away, or write it in the tag beside the comment: {{~name}}")
 }
 
 fn never_closed(text: &str, begin: usize) -> TemplateFault {
