@@ -26,11 +26,7 @@ pub async fn in_foreground(
 ) -> Option<Result<Finished, Fault>> {
     loop {
         let Some(Ok(Finished { state })) = &finished else { return finished };
-        let Some(until_ms) = waits_until(state) else { return finished };
-        let left = Duration::from_millis(u64::try_from(until_ms.saturating_sub(clock::wall_ms())).unwrap_or_default());
-        if left > MOST_FOREGROUND_WAIT {
-            return finished;
-        }
+        let (Some(until_ms), Some(left)) = (waits_until(state), left_until(state)) else { return finished };
         if !left.is_zero() {
             watched.remark(&format!("waiting until {}; Ctrl-C leaves the run waiting", rfc3339(until_ms)));
         }
@@ -47,6 +43,13 @@ pub async fn in_foreground(
         }
         finished = resumed;
     }
+}
+
+/// How long a run still waits that waits for a time alone, as long as that is near.
+pub fn left_until(state: &State) -> Option<Duration> {
+    let left_ms = waits_until(state)?.saturating_sub(clock::wall_ms());
+    let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or_default());
+    (left <= MOST_FOREGROUND_WAIT).then_some(left)
 }
 
 /// Until when a run waits that waits for a time alone, in milliseconds since 1970.

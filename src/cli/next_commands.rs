@@ -201,8 +201,15 @@ impl NextCommands {
             Some(kind) => self.decisions(kind, result),
             None => result.waiting.iter().take(MAX_STEPS).flat_map(|question| self.of_step(question, true)).collect(),
         };
-        let commands: Vec<String> = ways.into_iter().map(|(_, command)| format!("`{command}`")).collect();
-        (self.lasts && !commands.is_empty()).then(|| format!("what waits is decided by {}", commands.join(" or ")))
+        let is_wait = kind.is_some_and(Termination::is_wait);
+        let written = |(what, command): (String, String)| match is_wait {
+            true => format!("`{command}` ({what})"),
+            false => format!("`{command}`"),
+        };
+        let commands: Vec<String> = ways.into_iter().map(written).collect();
+        // What waits for a time asks nobody.
+        let words = if is_wait { "the run waits, and continues by" } else { "what waits is decided by" };
+        (self.lasts && !commands.is_empty()).then(|| format!("{words} {}", commands.join(" or ")))
     }
 
     /// The commands that decide about a question that is posted, in a line.

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::outgoing_lines::{OutgoingLines, TIME_TO_READ};
+use crate::cli::foreground_wait;
 use crate::cli::next_commands::NextCommands;
 use crate::cli::output::shown;
 use crate::cli::process::{acting_user, local_user};
@@ -22,7 +23,6 @@ use crate::cli::remedies;
 use crate::cli::signals::SignalCounter;
 use crate::cli::store::StorePlace;
 use crate::drive::broken_message::OutermostMembers;
-use crate::drive::clock;
 use crate::drive::engine::{Engine, Finished, Resume, Watch};
 use crate::drive::fault::Fault;
 use crate::drive::start::Start;
@@ -30,6 +30,7 @@ use crate::drive::stop::Stop;
 use crate::engine::event::DecisionRights;
 use crate::engine::notice::{Listener, Notice};
 use crate::engine::state::Phase;
+use crate::journal::StoreError;
 use crate::language::mcp::McpProtocol;
 use crate::program::Program;
 use crate::serve::Folder;
@@ -292,19 +293,20 @@ impl StdioSession {
             stop: Some(under_way.stop.clone()),
         };
         let left = match &call.answered {
-            Some(answered) => answer_run(engine, program, AnsweredRun { call, answered }, watch).await?,
+            Some(answered) => answer_run(engine, program, AnsweredRun { call, answered }, watch.clone()).await?,
             None => {
                 let start = Start { by: acting_user(), ..call.start(&program.name) };
-                LeftRun::from(engine.run(program, start, watch).await)
+                LeftRun::from(engine.run(program, start, watch.clone()).await)
             }
         };
-        let finished = match left.finished {
+        let finished = self.after_waits(engine, program, left.finished, watch, under_way).await;
+        let finished = match finished {
             Ok(finished) => finished,
             Err(fault) => return Ok(failed(call, &fault)),
         };
         let result = result(shown(program), &finished.state, &Redaction::new(&program.project.redact));
         let is_put = era.elicits && !left.notes.is_declined;
-        if let Some(put) = put(call, &result, &left.notes).filter(|_| is_put) {
+        if is_put && let Some(put) = put(engine, call, &result, &left.notes).await {
             return Ok(put);
         }
         let next = self.next_commands(&result.run_id);
@@ -312,6 +314,32 @@ impl StdioSession {
             true => next.deciding(&result),
             false => Some(IN_MEMORY.to_owned()),
         }))
+    }
+
+    /// Waits with a run that waits for a time, as long as that is near, and has it continue then, as `loopctl run` does.
+    async fn after_waits(
+        &self,
+        engine: &Engine,
+        program: &Arc<Program>,
+        mut finished: Result<Finished, Fault>,
+        watch: Watch<'_>,
+        under_way: &RequestUnderWay,
+    ) -> Result<Finished, Fault> {
+        loop {
+            let Ok(Finished { state }) = &finished else { return finished };
+            let Some(left) = foreground_wait::left_until(state) else { return finished };
+            let run_id = state.header.run_id.clone();
+            tokio::select! {
+                biased;
+                () = self.until_over(under_way) => return finished,
+                () = tokio::time::sleep(left) => {}
+            }
+            finished = match engine.resume(program, &run_id, Resume::default(), watch.clone()).await {
+                // Another process has it continue.
+                Err(Fault::Store(StoreError::Driven(_))) => engine.join(program, &run_id, watch.clone()).await,
+                resumed => resumed,
+            };
+        }
     }
 
     /// The commands for a run. They name the store: nobody knows the folder that the host started this process in.
@@ -386,7 +414,7 @@ async fn answer_run(
     run: AnsweredRun<'_>,
     watch: Watch<'_>,
 ) -> Result<LeftRun, McpRefusal> {
-    let asked = scope(run.call).open(&run.answered.state)?;
+    let asked = StateScope::of_process(run.call).open(&**engine.journal(), &run.answered.state).await?;
     let state = match engine.state(program, &asked.run_id).await {
         Ok(state) => state,
         Err(fault) => return Ok(LeftRun::from(Err(fault))),
@@ -429,17 +457,12 @@ async fn waits_so(engine: &Engine, program: &Program, asked: &AskedPause) -> boo
     state.is_ok_and(|state| matches!(&state.phase, Phase::Paused { pause, .. } if pause.number == asked.pause))
 }
 
-/// For which call what is asked is sealed. Who starts this process is one caller.
-fn scope(call: &ToolRequest) -> StateScope<'_> {
-    StateScope::of_process(call, clock::wall_ms())
-}
-
 /// The questions of a run, as a client puts them to its user.
-fn put(call: &ToolRequest, result: &RunResult, notes: &AnswerNotes) -> Option<Value> {
+async fn put(engine: &Engine, call: &ToolRequest, result: &RunResult, notes: &AnswerNotes) -> Option<Value> {
     let questions = put_question::of_run(result);
     let pause = result.pause.as_ref().filter(|_| !questions.is_empty())?;
     let asked = AskedPause { run_id: result.run_id.clone(), pause: pause.number };
-    let state = scope(call).seal(&asked)?;
+    let state = StateScope::of_process(call).issue(&**engine.journal(), &asked).await?;
     Some(put_question::result(&result.run_id, &questions, &state, notes))
 }
 
@@ -448,7 +471,9 @@ fn failed(call: &ToolRequest, fault: &Fault) -> Value {
     if call.idempotency_key.is_some() && fault.code() == RUN_ID_CONFLICT {
         return call_result::failure(RUN_ID_CONFLICT, OTHER_CALL, None);
     }
-    call_result::failure(fault.code(), &said(fault), None)
+    // As over HTTP.
+    let code = if matches!(fault, Fault::Diagnostics(_)) { "document" } else { fault.code() };
+    call_result::failure(code, &said(fault), None)
 }
 
 /// A fault, with what helps against it: all that is wrong with an input.

@@ -1,26 +1,21 @@
-//! What a client sends back with its answers: which pause of which run it was asked about, sealed for this caller, tool and input. The
-//! key is the process's own: another process refuses it, and the run still waits.
-
-use std::sync::LazyLock;
+//! What a client sends back with its answers: which pause of which run it was asked about, for this caller, tool and input. The store
+//! knows its hash, so that every process of the store takes it: a client over the standard streams answers after its server has ended.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use ring::{hmac, rand};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::client_message::McpRefusal;
+use super::client_message::{INTERNAL_ERROR, McpRefusal};
 use super::protocol::ToolRequest;
 use crate::engine::canonical;
 use crate::engine::digest::Sha256;
 use crate::engine::json;
+use crate::journal::answer_token::NO_PAUSE;
+use crate::journal::{AnswerToken, Journal};
+use crate::serve::authorizer::hash_text;
 use crate::serve::quotas::Owner;
-
-/// How long what a client was asked may be answered, in milliseconds: a day.
-const LASTS_MS: i64 = 24 * 60 * 60 * 1_000;
-
-static KEY: LazyLock<Option<hmac::Key>> =
-    LazyLock::new(|| hmac::Key::generate(hmac::HMAC_SHA256, &rand::SystemRandom::new()).ok());
 
 /// The pause that a client was asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,15 +33,12 @@ pub struct StateScope<'s> {
     pub owner: &'s Owner,
     /// The call.
     pub call: &'s ToolRequest,
-    /// Now, in milliseconds since 1970.
-    pub now_ms: i64,
 }
 
 #[derive(Serialize, Deserialize)]
 struct SealedState {
     run: String,
     pause: u32,
-    until_ms: i64,
     scope: String,
 }
 
@@ -55,8 +47,8 @@ static NOBODY: Owner = Owner { org: None, token: None };
 
 impl<'s> StateScope<'s> {
     /// For a call of whoever started this process.
-    pub fn of_process(call: &'s ToolRequest, now_ms: i64) -> Self {
-        Self { owner: &NOBODY, call, now_ms }
+    pub fn of_process(call: &'s ToolRequest) -> Self {
+        Self { owner: &NOBODY, call }
     }
 
     /// What names the caller, the tool and its input.
@@ -73,36 +65,52 @@ impl<'s> StateScope<'s> {
         digest.to_string()
     }
 
-    /// The sealed text that names a pause; none where no key can be made.
-    pub fn seal(self, asked: &AskedPause) -> Option<String> {
-        let until_ms = self.now_ms.saturating_add(LASTS_MS);
-        let state = SealedState { run: asked.run_id.clone(), pause: asked.pause, until_ms, scope: self.digest() };
-        let text = BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_string(&state).ok()?);
-        let tag = hmac::sign(KEY.as_ref()?, text.as_bytes());
-        Some(format!("{text}.{}", BASE64_URL_SAFE_NO_PAD.encode(tag)))
+    /// The text that names a pause, which the store knows from now on; none where it can't be stored.
+    pub async fn issue(self, journal: &dyn Journal, asked: &AskedPause) -> Option<String> {
+        let state = self.written(asked)?;
+        // A token that was used answers nothing by itself.
+        let token = AnswerToken { hash: hash(&state), pause: NO_PAUSE, call: None, expires_at_ms: 0, used: true };
+        journal.put_answer_tokens(&asked.run_id, vec![token]).await.ok()?;
+        Some(state)
     }
 
-    /// The pause that a sealed text names.
+    /// The pause that a text names.
     ///
     /// # Errors
-    /// When it was changed, is another caller's or call's, or too old.
-    pub fn open(self, sealed: &str) -> Result<AskedPause, McpRefusal> {
-        let state = self.verified(sealed).filter(|state| state.until_ms > self.now_ms && state.scope == self.digest());
-        let SealedState { run, pause, .. } = state.ok_or_else(|| {
+    /// When it was changed, is another caller's or call's, or the store can't be read.
+    pub async fn open(self, journal: &dyn Journal, state: &str) -> Result<AskedPause, McpRefusal> {
+        let unknown = || {
             McpRefusal::params(
-                "`requestState` is not one of this call, or of another process, or too old: the run still waits, and may be \
-                 decided elsewhere",
+                "`requestState` is not one of this call, or of another store: the run still waits, and may be decided elsewhere",
             )
-        })?;
-        Ok(AskedPause { run_id: run, pause })
+        };
+        let asked = self.read(state).ok_or_else(unknown)?;
+        match journal.answer_token(&asked.run_id, &hash(state)).await {
+            Ok(Some(_)) => Ok(asked),
+            Ok(None) => Err(unknown()),
+            // Not as one that is unknown: a client would start the call afresh.
+            Err(fault) => Err(McpRefusal::new(INTERNAL_ERROR, format!("the store can't be read: {fault}"))),
+        }
     }
 
-    fn verified(self, sealed: &str) -> Option<SealedState> {
-        let (text, tag) = sealed.split_once('.')?;
-        let tag = BASE64_URL_SAFE_NO_PAD.decode(tag).ok()?;
-        hmac::verify(KEY.as_ref()?, text.as_bytes(), &tag).ok()?;
-        json::from_bytes(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()
+    fn written(self, asked: &AskedPause) -> Option<String> {
+        let mut secret = [0_u8; 32];
+        SystemRandom::new().fill(&mut secret).ok()?;
+        let state = SealedState { run: asked.run_id.clone(), pause: asked.pause, scope: self.digest() };
+        let text = BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_string(&state).ok()?);
+        Some(format!("{text}.{}", BASE64_URL_SAFE_NO_PAD.encode(secret)))
     }
+
+    /// What a text says that is for this caller and call, whether the store knows it or not.
+    fn read(self, state: &str) -> Option<AskedPause> {
+        let (text, _) = state.split_once('.')?;
+        let read: SealedState = json::from_bytes(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+        (read.scope == self.digest()).then_some(AskedPause { run_id: read.run, pause: read.pause })
+    }
+}
+
+fn hash(state: &str) -> String {
+    hash_text(&format!("requestState {state}"))
 }
 
 #[cfg(test)]
@@ -111,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_state_is_taken_from_its_caller_for_its_call_and_in_time_only() {
+    fn a_state_is_taken_from_its_caller_for_its_call_only() {
         let call = |name: &str, arguments: Value| ToolRequest {
             name: name.to_owned(),
             arguments: arguments.as_object().unwrap().clone(),
@@ -121,15 +129,15 @@ mod tests {
         };
         let (owner, other) = (Owner::default(), Owner { org: Some("acme".to_owned()), token: None });
         let (asks, other_input) = (call("asks", json!({ "n": 1 })), call("asks", json!({ "n": 2 })));
-        let scope = StateScope { owner: &owner, call: &asks, now_ms: 0 };
+        let scope = StateScope { owner: &owner, call: &asks };
         let asked = AskedPause { run_id: "r".to_owned(), pause: 2 };
-        let sealed = scope.seal(&asked).unwrap();
-        assert_eq!(scope.open(&sealed).unwrap(), asked);
-        assert!(StateScope { owner: &other, ..scope }.open(&sealed).is_err());
-        assert!(StateScope { call: &other_input, ..scope }.open(&sealed).is_err());
-        assert!(StateScope { now_ms: LASTS_MS, ..scope }.open(&sealed).is_err());
-        for odd in ["", ".", "x.y", &format!("{sealed}-TAMPERED"), &sealed[1..], &sealed.replace('.', "")] {
-            assert_eq!(scope.open(odd).unwrap_err().code, -32602, "{odd}");
+        let written = scope.written(&asked).unwrap();
+        assert_eq!(scope.read(&written), Some(asked.clone()));
+        assert_ne!(scope.written(&asked).unwrap(), written);
+        assert_eq!(StateScope { owner: &other, ..scope }.read(&written), None);
+        assert_eq!(StateScope { call: &other_input, ..scope }.read(&written), None);
+        for odd in ["", ".", "x.y", &written[1..], &written.replace('.', "")] {
+            assert_eq!(scope.read(odd), None, "{odd}");
         }
     }
 }

@@ -38,6 +38,26 @@ fn place() -> Place {
 }
 
 #[test]
+fn what_one_process_asked_another_one_of_the_store_is_answered() {
+    let place = place();
+    let mut client = StdioClient::start(&place, &[]);
+    let asked = client.ask("1", "tools/call", asking(json!({ "name": "asks" })))["result"].clone();
+    client.end();
+    let state = asked["requestState"].as_str().unwrap();
+    let responses = json!({ "answer": accepted(json!({ "answer": "main" })) });
+    let again =
+        |state: &str| asking(json!({ "name": "asks", "requestState": state, "inputResponses": responses.clone() }));
+    let mut client = StdioClient::start(&place, &[]);
+    let forged = format!("{}.{}", state.split_once('.').unwrap().0, "A".repeat(43));
+    assert_eq!(client.ask("2", "tools/call", again(&forged))["error"]["code"], -32602);
+    let done = client.ask("3", "tools/call", again(state));
+    assert_eq!(done["result"]["structuredContent"]["answer"], "done", "{done}");
+    client.end();
+    let all = runs(&place);
+    assert_eq!(all.iter().map(|run| run.1.as_str()).collect::<Vec<_>>(), ["completed"]);
+}
+
+#[test]
 fn the_user_of_a_client_answers_a_loop_and_the_forms_of_a_workflow() {
     let place = place();
     let mut client = StdioClient::start(&place, &[]);

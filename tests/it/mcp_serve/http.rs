@@ -335,6 +335,13 @@ fn a_question_is_put_to_a_client_whose_token_may_decide_and_to_no_other() {
     let answered = json!({ "requestState": asked["requestState"], "inputResponses": responses });
     // What was put to one caller is answered by no other.
     assert_eq!(call(&starts, answered.clone())["error"]["code"], -32602);
+    // A server that has started again knows what the one before asked.
+    drop(server);
+    let server = Serving::start(&place, &[]);
+    let call = |token: &str, more: Value| {
+        let params = with(json!({ "name": "asks", "_meta": meta }), more);
+        send(&server, token, "tools/call", params).json()
+    };
     let done = call(&decides, answered.clone())["result"]["structuredContent"].clone();
     assert_eq!(done["answer"], "done", "{done}");
     assert_eq!(call(&decides, answered)["result"]["structuredContent"], done);

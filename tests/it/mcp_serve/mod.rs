@@ -238,6 +238,27 @@ fn the_end_of_the_input_ends_the_process_after_the_step_and_the_run_can_be_resum
 }
 
 #[test]
+fn a_run_that_waits_for_a_time_that_is_near_continues_in_its_call() {
+    let place = Place::new();
+    place.json("loopctl.json", &json!({}));
+    for (name, time) in [("quick", "1s"), ("long", "1h")] {
+        let wait = json!({ "type": "wait", "id": "w", "properties": { "for": time } });
+        place.json(
+            &format!("workflows/{name}.json"),
+            &json!({ "name": name, "description": "Waits.", "definition": { "actions": [wait], "output": "waited" } }),
+        );
+    }
+    let mut client = StdioClient::open(&place, &[]);
+    let quick = client.call("1", "quick", json!({}))["structuredContent"].clone();
+    assert_eq!((&quick["status"], &quick["answer"]), (&json!("completed"), &json!("waited")), "{quick}");
+    let long = client.call("2", "long", json!({}));
+    assert_eq!(long["structuredContent"]["status"], "paused", "{long}");
+    let said = long.to_string();
+    assert!(said.contains("the run waits, and continues by") && !said.contains("is decided by"), "{said}");
+    client.end();
+}
+
+#[test]
 fn an_approval_is_not_put_to_the_client() {
     let server = Server::new(Vec::new());
     let place = calling(&server, true);

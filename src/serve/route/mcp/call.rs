@@ -6,7 +6,6 @@ use axum::http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::drive::clock;
 use crate::drive::engine::Resume;
 use crate::drive::start::Start;
 use crate::engine::event::DecisionRights;
@@ -142,7 +141,7 @@ impl McpCall {
     ) -> Result<(mpsc::Receiver<String>, StartedCall), CallRefusal> {
         let Self { app, caller, .. } = &self;
         let owner = Owner::from(caller);
-        let asked = self.scope(&owner).open(&answered.state)?;
+        let asked = self.scope(&owner).open(&*app.runs.journal, &answered.state).await?;
         let (follower, progress) = app.scheduler.followers.join(&asked.run_id, hears);
         let row = app.runs.find(caller, &asked.run_id).await?;
         let (mut active, mut is_own) = (app.scheduler.active(&asked.run_id), false);
@@ -178,18 +177,18 @@ impl McpCall {
     }
 
     fn scope<'s>(&'s self, owner: &'s Owner) -> StateScope<'s> {
-        StateScope { owner, call: &self.call, now_ms: clock::wall_ms() }
+        StateScope { owner, call: &self.call }
     }
 
     /// The questions of a run, for a client that can ask its user, whose token may decide.
-    fn put(&self, result: &RunResult, notes: &AnswerNotes) -> Option<Value> {
+    async fn put(&self, result: &RunResult, notes: &AnswerNotes) -> Option<Value> {
         let pause = result.pause.as_ref().filter(|_| self.elicits && self.caller.rights(&self.name).is_ok())?;
         let questions = put_question::of_run(result);
         if questions.is_empty() {
             return None;
         }
         let asked = AskedPause { run_id: result.run_id.clone(), pause: pause.number };
-        let state = self.scope(&Owner::from(&self.caller)).seal(&asked)?;
+        let state = self.scope(&Owner::from(&self.caller)).issue(&*self.app.runs.journal, &asked).await?;
         Some(put_question::result(&result.run_id, &questions, &state, notes))
     }
 
@@ -282,7 +281,9 @@ impl StartedCall {
             if let (Some(asked), Some(answered)) = (&self.asked, &self.call.call.answered) {
                 self.notes.settle(asked, &answered.responses);
             }
-            if let Some(put) = self.call.put(&result, &self.notes).filter(|_| !self.notes.is_declined) {
+            if !self.notes.is_declined
+                && let Some(put) = self.call.put(&result, &self.notes).await
+            {
                 return Ok(put);
             }
             let note = self.notes.note(std::iter::empty());
