@@ -148,7 +148,7 @@ pub(super) fn with_word(choice: Value, property: &str, words: &[String]) -> Valu
             // A choice that names its words itself is as it says.
             let both: Vec<&String> =
                 words.iter().filter(|word| known.iter().any(|known| known == word.as_str())).collect();
-            if both.is_empty() {
+            if both.is_empty() || both.len() == known.len() {
                 named(&mut members);
                 return Value::Object(members);
             }

@@ -3,6 +3,7 @@
 //! describes it.
 
 mod answers;
+mod choice_words;
 mod comparison;
 mod credentials;
 mod json_kinds;

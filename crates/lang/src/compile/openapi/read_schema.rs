@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
+use super::choice_words::ChoiceWords;
 use super::merged_schema::{flat, with_null, with_word};
 use super::page_files::{PageFiles, PagePart, PageTarget};
 use super::page_text::{name_of, plain};
@@ -313,7 +314,7 @@ impl<'p> SchemaReader<'p> {
         let mapping = discriminator.and_then(|found| found.get("mapping"));
         let mut made = Vec::new();
         for choice in choices.items() {
-            let words = property.map(|_| self.words(choice, mapping)).unwrap_or_default();
+            let words = property.map(|property| self.words(choice, property, mapping)).unwrap_or_default();
             made.push(match property.filter(|_| !words.is_empty()) {
                 Some(property) => {
                     let choice = self.written_out(choice, depth);
@@ -325,8 +326,18 @@ impl<'p> SchemaReader<'p> {
         Value::Array(made)
     }
 
-    /// The words by which a discriminator names a choice.
-    fn words(&self, choice: PagePart<'p>, mapping: Option<PagePart<'p>>) -> Vec<String> {
+    /// The words by which a discriminator names a choice. Those that the choice says itself count before the names of schemas, which
+    /// few pages mean.
+    fn words(&self, choice: PagePart<'p>, property: &'p str, mapping: Option<PagePart<'p>>) -> Vec<String> {
+        let named = self.mapped_words(choice, mapping);
+        let Some(own) = ChoiceWords::new(self.files, property).of_choice(choice) else { return named };
+        let own: Vec<String> = own.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let both: Vec<String> = named.into_iter().filter(|word| own.contains(word)).collect();
+        if both.is_empty() { own } else { both }
+    }
+
+    /// The words by which a page names a choice: those of the `mapping`, or the name of its schema.
+    fn mapped_words(&self, choice: PagePart<'p>, mapping: Option<PagePart<'p>>) -> Vec<String> {
         let Some(reference) = choice.text("$ref") else { return Vec::new() };
         let Ok(target) = self.files.target(choice.file, reference) else { return Vec::new() };
         let own = target.key.rsplit_once("/components/schemas/").map_or("", |(_, name)| name);
