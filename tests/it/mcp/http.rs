@@ -119,10 +119,14 @@ fn with_sessions(request: &Request, token: &std::path::Path) -> Answer {
             let begun = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {} });
             return Answer::json(&answered(request, begun)).header("mcp-session-id", "s-1");
         }
-        "tools/list" => json!({ "tools": [of("find"), of("renew"), of("gone"), of("hang")] }),
+        "tools/list" => json!({ "tools": [of("find"), of("renew"), of("gone"), of("lost"), of("hang")] }),
         "tools/call" => match body["params"]["name"].as_str().unwrap_or_default() {
             _ if request.header("mcp-session-id") != Some("s-1") => return Answer::json("").status(400),
             "gone" => return Answer::json("").status(404),
+            "lost" => {
+                let error = json!({ "code": -32000, "message": "Bad Request: No valid session ID provided" });
+                return Answer::json(&json!({ "jsonrpc": "2.0", "id": null, "error": error })).status(400);
+            }
             "hang" => return Answer::new("text/event-stream", ": alive\n\n").stalling(),
             "renew" if request.header("authorization") == Some("Bearer first-token-of-the-desk") => {
                 std::fs::write(token, "second-token-of-the-desk").unwrap();
@@ -154,16 +158,16 @@ fn an_older_server_may_forget_sessions_and_hears_what_nobody_waits_for() {
         "loop.json",
         &json!({ "type": "loop", "name": "reader", "properties": { "mode": "react", "objective": "Read.",
             "max_iterations": 50, "on_stuck": { "iterations": 100 },
-            "tools": [declared(&["find", "renew", "gone"], 30_000), declared(&["hang"], 300)] } }),
+            "tools": [declared(&["find", "renew", "gone", "lost"], 30_000), declared(&["hang"], 300)] } }),
     );
     pin(&place);
-    let again = ["gone", "find"].repeat(5);
+    let again = ["gone", "find", "lost", "find"].repeat(3);
     let names = [&["renew"], again.as_slice(), &["hang", "find"]].concat();
     let calls: Vec<Value> = names.iter().map(|name| think(&format!("crm.{name}"), json!({}))).collect();
     let seen: Vec<String> = place.calls(&calls).iter().map(observed).collect();
     for (name, seen) in names.iter().zip(&seen) {
         let expected = match *name {
-            "gone" => "it has ended our session",
+            "gone" | "lost" => "it has ended our session",
             "hang" => "timed out after 300 ms",
             _ => "found",
         };

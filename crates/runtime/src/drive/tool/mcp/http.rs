@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
 };
 use ::http::{Method, StatusCode};
 use base64::Engine as _;
@@ -17,7 +17,7 @@ use url::Url;
 
 use super::answer_bytes::bytes;
 use super::fault::{McpFault, Unanswered};
-use super::frame::{self, Incoming, MAX_MESSAGE};
+use super::frame::{self, Incoming, MAX_MESSAGE, RpcError};
 use super::leaving::{LeavingServer, TIME_TO_END};
 use super::oauth::challenge::BearerChallenge;
 use super::oauth::{AccessTokens, TokenReach, TokenSource};
@@ -309,7 +309,13 @@ impl HttpPeer {
             held.get_or_insert_with(|| session.to_owned());
         }
         match id {
-            _ if !status.is_success() => refused(response, id).await,
+            _ if !status.is_success() => {
+                let refused = refused(response, id, &self.url, had_session).await;
+                if matches!(refused, Err(Unanswered { why: McpFault::SessionGone, .. })) {
+                    self.is_gone.store(true, Ordering::SeqCst);
+                }
+                refused
+            }
             None => Ok(HttpAnswer::Nothing),
             Some(id) if is_stream(&response) => self.stream(response, id).await.map(HttpAnswer::Message),
             Some(id) => whole(response, id).await.map(HttpAnswer::Message),
@@ -522,8 +528,9 @@ async fn whole(response: Response, id: u64) -> Result<Result<Value, McpFault>, U
 }
 
 /// An answer with a status that is no success. It may hold an error of the protocol.
-async fn refused(response: Response, id: Option<u64>) -> Result<HttpAnswer, Unanswered> {
+async fn refused(response: Response, id: Option<u64>, url: &Url, had_session: bool) -> Result<HttpAnswer, Unanswered> {
     let status = response.status().as_u16();
+    let location = response.headers().get(LOCATION).and_then(|text| text.to_str().ok()).map(frame::quoted);
     let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|text| text.to_str().ok()).map(frame::quoted);
     let wants = BearerChallenge::of(response.headers());
     let (bytes, _) = bytes(response, MAX_REFUSAL).await.unwrap_or_default();
@@ -531,6 +538,9 @@ async fn refused(response: Response, id: Option<u64>) -> Result<HttpAnswer, Unan
         Some(Incoming::Answer { id: of, outcome: Err(error) }) if Some(of) == id => Some(error),
         _ => None,
     };
+    if status == 400 && had_session && forgets_session(&bytes, error.as_deref()) {
+        return Err(Unanswered::unsent(McpFault::SessionGone));
+    }
     if let Some(error) = error {
         if status == 401 {
             let says = Some(challenge.unwrap_or_else(|| error.line()));
@@ -542,13 +552,28 @@ async fn refused(response: Response, id: Option<u64>) -> Result<HttpAnswer, Unan
         return Err(Unanswered::known(McpFault::NotAuthorised { status, says: challenge, wants: Box::new(wants) }));
     }
     let detail = frame::quoted(&String::from_utf8_lossy(&bytes));
-    let class = if (300..400).contains(&status) {
-        format!("http {status}: it sends elsewhere, which is not followed")
-    } else {
-        format!("http {status}")
+    let (class, detail) = match (status, location) {
+        (300..400, Some(location)) => {
+            (format!("http {status}: it sends elsewhere, which is not followed"), format!("it sends to {location}"))
+        }
+        (300..400, None) => (format!("http {status}: it sends elsewhere, which is not followed"), detail),
+        // The servers of the first transport, with a stream of its own, refuse each POST so.
+        (404 | 405, _) => {
+            let why = format!("{} is not the address of a server with streamable HTTP; look at its path", server(url));
+            (format!("http {status}"), if detail.is_empty() { why } else { format!("{why}: {detail}") })
+        }
+        _ => (format!("http {status}"), detail),
     };
     let raw = RawFault::from(fault(class, detail));
     Err(Unanswered::from(if status >= 500 || is_lost(status) { raw.sent() } else { raw }))
+}
+
+/// Whether a refusal says that a server knows nothing of our session: many say so with 400, and not with the 404 of the protocol. What
+/// was refused so has not happened.
+fn forgets_session(bytes: &[u8], error: Option<&RpcError>) -> bool {
+    let said = String::from_utf8_lossy(bytes).to_ascii_lowercase();
+    // An error of the call itself has another code.
+    error.is_none_or(|error| error.code == "-32000") && (said.contains("session") || said.contains("not initialized"))
 }
 
 /// Says in the headers what the body says, as newer servers want it.

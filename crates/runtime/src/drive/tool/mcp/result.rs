@@ -37,9 +37,13 @@ pub(super) fn read(server: &str, tool: &str, form: ResultForm<'_>, result: &Valu
             return Err(odd(format!("it gave a result of the type {:?}, which is not known here", quoted(other))));
         }
     }
+    let structure = result.get("structuredContent").filter(|structure| !structure.is_null());
+    let has_failed = result.get("isError") == Some(&Value::Bool(true));
+    if !result.get("content").map_or(structure.is_some() || has_failed, Value::is_array) {
+        return Err(odd(format!("the result of `{tool}` has no list of `content`")));
+    }
     let parts: Vec<String> = result.get("content").and_then(Value::as_array).into_iter().flatten().map(part).collect();
     let text = parts.join("\n");
-    let structure = result.get("structuredContent").filter(|structure| !structure.is_null());
     let given = match structure {
         Some(structure) if matches!(form, ResultForm::Structure(_)) || says_the_same(&parts, structure) => {
             structure.clone()
@@ -99,7 +103,7 @@ fn says_the_same(parts: &[String], structure: &Value) -> bool {
 fn part(part: &Value) -> String {
     let text = |name: &str| part.get(name).and_then(Value::as_str);
     match text("type").unwrap_or_default() {
-        "text" => text("text").unwrap_or_default().to_owned(),
+        "text" => text("text").unwrap_or("[a text without content]").to_owned(),
         kind @ ("image" | "audio") => blob(kind, text("mimeType"), text("data").unwrap_or_default(), None),
         "resource_link" => {
             let of = |name: &str| text(name).map(one_line).unwrap_or_default();
@@ -172,6 +176,20 @@ mod tests {
         assert_eq!(read("s", "t", ResultForm::Structure(&schema), &other).unwrap(), json!({"n": 1}));
         assert_eq!(given(&json!({"content": []})), json!({"status": "ok"}));
         assert_eq!(given(&json!({"content": [{"type": "text", "text": "12.50"}]})), json!("12.50"));
+    }
+
+    #[test]
+    fn a_result_without_a_list_of_content_is_a_failure_of_a_call_that_may_have_happened() {
+        for odd in
+            [json!({}), json!({"content": "boom"}), json!({"content": {"text": "boom"}}), json!({"content": null})]
+        {
+            let failed = read("s", "t", ResultForm::All { is_step: true }, &odd).unwrap_err();
+            assert!(failed.is_uncertain && failed.fault.class.contains("no list of `content`"), "{odd}");
+        }
+        assert_eq!(given(&json!({"structuredContent": {"n": 1}})), json!({"n": 1}));
+        assert_eq!(given(&json!({"content": [{"type": "text"}]})), json!("[a text without content]"));
+        let says = json!({"content": "boom", "isError": true});
+        assert!(read("s", "t", ResultForm::All { is_step: true }, &says).is_err());
     }
 
     #[test]
