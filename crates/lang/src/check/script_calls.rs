@@ -16,6 +16,7 @@ use super::Cursor;
 use super::scenario::endings::programs;
 use crate::compile::Compiled;
 use crate::diagnostic::{Diagnostic, Place, codes, nearest};
+use crate::policy::json_text;
 use crate::program::builtin::RUN_WORKFLOW;
 use crate::program::flow::FlowProgram;
 use crate::program::null_member::without_nulls;
@@ -166,6 +167,38 @@ pub(super) fn unknown_workflows(
     old.filter_map(|call| unknown_workflow(document, call, &programs(tested), &[])).take(MAX_FAULTS).collect()
 }
 
+/// How often an input is read again: a text may hold the JSON of a text.
+const MAX_READINGS: usize = 4;
+
+/// Whether an input fits once its texts that are JSON, or its numbers and truth values, are read as what the schema wants. A run reads
+/// more than that; of what it reads so, nothing can be said here.
+fn is_read_otherwise(schema: &Schema, input: &Value) -> bool {
+    let mut read = input.clone();
+    for _ in 0..MAX_READINGS {
+        let faults = schema.faults(&read);
+        if faults.is_empty() {
+            return true;
+        }
+        let mut is_changed = false;
+        for fault in &faults {
+            let Some(part) = read.pointer_mut(&fault.path) else { continue };
+            let other = match &*part {
+                Value::String(text) => json_text::read::<Value>(text).ok().filter(|value| !value.is_string()),
+                Value::Number(_) | Value::Bool(_) => Some(Value::String(part.to_string())),
+                _ => None,
+            };
+            if let Some(other) = other {
+                *part = other;
+                is_changed = true;
+            }
+        }
+        if !is_changed {
+            return false;
+        }
+    }
+    false
+}
+
 /// The faults of an input that every tool of the name refuses.
 fn refused<'s>(
     document: &Document,
@@ -179,9 +212,10 @@ fn refused<'s>(
     if !input.is_object() {
         return;
     }
-    // A run leaves out nulls where it may.
+    // A run leaves out nulls where it may, and reads values that are written otherwise.
     let faults = |schema: &Schema| match without_nulls(schema, input) {
         Some(_) => Vec::new(),
+        None if is_read_otherwise(schema, input) => Vec::new(),
         None => schema.faults(input),
     };
     let mut faults = schemas.map(faults);
