@@ -47,6 +47,16 @@ impl McpCallTask {
             let message = format!("the MCP server `{}` was pinned with other settings", escape::line(server));
             return Err(CommandError::usage_help(message, format!("`loopctl mcp pin {server}` asks it again")));
         }
+        let settings = project.project.mcp.get(server).map(|server| &server.tools);
+        // Loops know a tool by the name that the project gives it.
+        let renamed = settings.and_then(|all| all.iter().find(|(_, one)| one.name.as_deref() == Some(tool)));
+        let tool = match renamed {
+            Some((own, _)) if locked.tools.contains_key(own) => {
+                surface.say(&format!("`{}` is the server's `{}`\n", escape::line(&self.tool), escape::line(own)));
+                own.as_str()
+            }
+            _ => tool,
+        };
         let Some(known) = locked.tools.get(tool) else {
             let near = nearest(tool, locked.tools.keys().map(String::as_str));
             let help = near.map_or_else(

@@ -11,7 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::CommandError;
 use crate::cli::output::{ListOutput, json_line};
 use crate::cli::surface::Surface;
-use crate::language::mcp::LockedTool;
+use crate::language::mcp::{LockedTool, McpToolSettings};
 use crate::trace::escape;
 
 /// The most characters of a description in a line.
@@ -54,7 +54,7 @@ impl McpListTask {
             let _ = writeln!(text, "{}", head(&name, server));
             let width = server.tools.keys().map(|tool| tool.chars().count()).max().unwrap_or_default();
             for (tool_name, tool) in &server.tools {
-                let hints = hints(tool);
+                let hints = hints(tool, project.project.mcp.get(&name).and_then(|server| server.tools.get(tool_name)));
                 let _ = writeln!(text, "  {:width$}  {}{hints}", escape::exact_line(tool_name), first_line(tool));
             }
         }
@@ -70,9 +70,14 @@ fn first_line(tool: &LockedTool) -> String {
     format!("{}{cut}", escape::exact_line(&shown))
 }
 
-fn hints(tool: &LockedTool) -> String {
+fn hints(tool: &LockedTool, settings: Option<&McpToolSettings>) -> String {
     let said = [("readOnlyHint", "reads"), ("destructiveHint", "destructive"), ("idempotentHint", "idempotent")];
-    let words: Vec<&str> =
-        said.into_iter().filter_map(|(name, word)| (tool.hint(name) == Some(true)).then_some(word)).collect();
+    let called = settings.and_then(|settings| settings.name.as_deref());
+    let called = called.map(|name| format!("in loops: {}", escape::exact_line(name)));
+    let words: Vec<&str> = called
+        .as_deref()
+        .into_iter()
+        .chain(said.into_iter().filter_map(|(name, word)| (tool.hint(name) == Some(true)).then_some(word)))
+        .collect();
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }

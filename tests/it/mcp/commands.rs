@@ -104,6 +104,12 @@ fn a_tool_is_listed_and_called_by_hand() {
     assert_eq!(read(&place, "starts.txt"), starts);
     let called = place.call(&["mcp", "call", "notes.read", "{\"path\": \"a\"}"]);
     assert_eq!((called.code, called.stdout.trim()), (0, "\"a note\""), "{called:#?}");
+    // The name that loops use is taken, too, and said.
+    project(&place, "legacy", json!({ "tools": { "read": { "name": "look" } } }));
+    let renamed = place.call(&["mcp", "call", "notes.look", "{\"path\": \"a\"}"]);
+    assert_eq!((renamed.code, renamed.stdout.trim()), (0, "\"a note\""), "{renamed:#?}");
+    assert!(renamed.stderr.contains("`notes.look` is the server's `read`"), "{renamed:#?}");
+    assert!(place.call(&["mcp", "list"]).stdout.contains("in loops: look"));
     // No call is made by a schema that is not the server's any more.
     let calls = read(&place, "calls.txt");
     project(&place, "changed", json!({}));
