@@ -356,13 +356,18 @@ fn read(
     Ok(PinnedPage { made, texts, locked })
 }
 
-/// The path of a page from the project's folder, where it is in it.
+/// The path of a page from the project's folder: the lock file is read in other checkouts too. A page with which the folder shares
+/// only the root of the disk is named by its whole path.
 fn relative(folder: &Path, spec: &Path) -> String {
-    let real = spec.canonicalize().ok();
-    let folder = folder.canonicalize().ok();
-    let inside = real.as_ref().zip(folder.as_ref()).and_then(|(real, folder)| real.strip_prefix(folder).ok());
-    let path = inside.or(real.as_deref()).unwrap_or(spec);
-    path.to_string_lossy().replace('\\', "/")
+    let whole = |path: &Path| path.to_string_lossy().replace('\\', "/");
+    let (Ok(real), Ok(folder)) = (spec.canonicalize(), folder.canonicalize()) else { return whole(spec) };
+    for (up, above) in folder.ancestors().enumerate() {
+        let inside = real.strip_prefix(above).ok().filter(|_| up == 0 || above.parent().is_some());
+        if let Some(inside) = inside {
+            return "../".repeat(up) + &whole(inside);
+        }
+    }
+    whole(&real)
 }
 
 /// Writes the lock file, when it says something else.

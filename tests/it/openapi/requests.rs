@@ -93,6 +93,78 @@ fn what_the_page_does_not_take_is_not_sent() {
 }
 
 #[test]
+fn a_choice_is_told_by_the_words_that_it_says_itself() {
+    let of = |kind: Value| json!({ "type": "object", "properties": { "kind": kind }, "required": ["kind"] });
+    let named = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let place = shop(|page| {
+        let schemas = &mut page["components"]["schemas"];
+        schemas["Kind"] = json!({ "type": "string", "enum": ["dog"] });
+        schemas["Animal"] = of(json!({ "type": "string" }));
+        schemas["Cat"] = of(json!({ "type": "string", "const": "cat" }));
+        schemas["Dog"] = of(named("Kind"));
+        schemas["Bird"] = json!({ "allOf": [named("Animal"), of(json!({ "type": "string", "enum": ["bird"] }))] });
+        schemas["Fish"] = json!({ "oneOf": [of(json!({ "const": "cod" })), of(json!({ "const": "eel" }))] });
+        // It says no word: its name is one.
+        schemas["Fox"] = json!({ "allOf": [named("Animal")] });
+        let all: Vec<Value> = ["Cat", "Dog", "Bird", "Fish", "Fox"].into_iter().map(named).collect();
+        let schema = json!({ "oneOf": all, "discriminator": { "propertyName": "kind" } });
+        let body = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        page["paths"]["/tell"] =
+            json!({ "post": { "operationId": "tell", "requestBody": body, "responses": {}, "security": [] } });
+    });
+    let server = Server::with(|_, _| Answer::json("{\"ok\":true}"));
+    let words = ["cat", "dog", "bird", "cod", "eel", "Fox", "Cat", "Bird", "Fish"];
+    let told: Vec<Value> = words.iter().map(|word| think("tell", json!({ "body": { "kind": word } }))).collect();
+    let seen = calls(&place, &server, &told);
+    let sent: Vec<Value> = server.requests().iter().map(|request| request.json()["kind"].clone()).collect();
+    assert_eq!(sent, words[..6], "{seen:#?}");
+}
+
+#[test]
+fn what_a_page_leaves_open_becomes_actions_all_the_same() {
+    let place = shop(|page| {
+        page["components"]["schemas"]["Made"] = json!({ "type": "string", "readOnly": true });
+        let properties = json!({ "n": { "type": "string" }, "id": { "$ref": "#/components/schemas/Made" } });
+        let form = json!({ "type": "object", "required": ["token", "id", "n"], "properties": properties });
+        let body = json!({ "required": true, "content": { "application/x-www-form-urlencoded": { "schema": form } } });
+        let header = |name: &str| json!([{ "name": name, "in": "header", "schema": { "type": "string" } }]);
+        page["paths"]["/open"] = json!({
+            "parameters": header("X-Trace"),
+            "post": { "operationId": "open_form", "requestBody": body, "responses": {}, "parameters": header("x-trace") },
+            "get": { "operationId": "open_lines", "responses": { "200": { "description": "", "content": { "application/x-jsonl": {} } } } },
+        });
+    });
+    let pinned = pin(&place, &["--operations", "open_*"]);
+    assert_eq!(pinned.code, 0, "{pinned:#?}");
+    let made = actions(&place);
+    let body = &made["open_form"]["parameters"]["properties"]["body"];
+    let names: Vec<&String> = body["properties"].as_object().unwrap().keys().collect();
+    assert_eq!((names, &body["required"]), (vec!["n", "token"], &json!(["token", "n"])));
+    let parameters = made["open_form"]["parameters"]["properties"].as_object().unwrap();
+    assert_eq!(parameters.keys().filter(|name| name.eq_ignore_ascii_case("x_trace")).count(), 1, "{parameters:?}");
+    assert!(made["open_lines"].is_object(), "{made}");
+    let checked = place.call(&["check", "."]);
+    assert_eq!(checked.code, 0, "{checked:#?}");
+}
+
+#[test]
+fn a_page_beside_the_project_is_locked_by_a_path_that_other_checkouts_have() {
+    let place = shop(|_| {});
+    place.json(
+        "project/loopctl.json",
+        &json!({ "orgconfig": { "shop_token": "env:T" }, "allow": { "hosts": ["eu.shop.example.com"] } }),
+    );
+    let call = |args: &[&str]| {
+        let made = place.command(args).current_dir(place.path().join("project")).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    };
+    call(&["openapi", "pin", "../shop.json", "--operations", "orders/get", "--secret", "shop_token"]);
+    let lock: Value = serde_json::from_str(&super::read(&place, "project/openapi.lock.json")).unwrap();
+    assert!(lock.to_string().contains("\"../shop.json\""), "{lock}");
+    call(&["openapi", "pin", "--verify"]);
+}
+
+#[test]
 fn what_only_an_answer_has_is_never_asked_for_in_whichever_part_it_is() {
     let base = json!({ "type": "object", "properties": { "id": { "type": "string", "readOnly": true }, "n": { "type": "integer" } } });
     let beside = json!({ "allOf": [{ "$ref": "#/components/schemas/Base" }], "required": ["id", "n"] });

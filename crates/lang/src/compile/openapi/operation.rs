@@ -293,7 +293,8 @@ fn accepted(files: &PageFiles, operation: PagePart<'_>) -> Result<Option<String>
     };
     let is_json = |media: &&String| media.ends_with("+json") || media.ends_with("/json");
     let is_text = |media: &&String| {
-        media.starts_with("text/") || media.ends_with("xml") || media.ends_with("yaml") || media.ends_with("graphql")
+        let ends = ["xml", "yaml", "graphql", "jsonl", "ndjson", "json-seq", "javascript", "x-www-form-urlencoded"];
+        media.starts_with("text/") || ends.iter().any(|end| media.ends_with(end))
     };
     let written = || types.iter().filter(is_written);
     match written().find(is_json).or_else(|| written().find(is_text)) {

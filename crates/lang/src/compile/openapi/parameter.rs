@@ -59,6 +59,10 @@ pub(super) fn parameters<'p>(
             let (Some(place), Some(name)) = (parameter.text("in"), parameter.text("name")) else {
                 return Err("a parameter has no name or no place".to_owned());
             };
+            // Names of headers that differ in case are one header: that of the operation counts.
+            if place == "header" {
+                found.retain(|(place, known), _| place != "header" || !known.eq_ignore_ascii_case(name));
+            }
             found.insert((place.to_owned(), name.to_owned()), parameter);
         }
     }

@@ -117,13 +117,18 @@ fn form<'p>(
     fields.sort_unstable_by_key(|(name, _)| *name);
     let mut properties = Map::new();
     for (name, field) in fields {
-        if field.is("readOnly") {
+        if field.is("readOnly") || files.follow(field).is_ok_and(|target| target.is("readOnly")) {
             continue;
         }
         let encoding = encoding.and_then(|all| all.get(name));
         let style = encoding.and_then(|at| at.text("style")).unwrap_or("form");
         let explodes = encoding.and_then(|at| at.get("explode")).map_or(style == "form", |at| *at.value == json!(true));
-        match value_style(files, field, style, explodes) {
+        let is_json = encoding.and_then(|at| at.text("contentType")).is_some_and(|kind| kind.ends_with("json"));
+        let style = match is_json {
+            true => Err("is written as JSON in the form".to_owned()),
+            false => value_style(files, field, style, explodes),
+        };
+        match style {
             Err(why) if required.contains(&name.as_str()) => return Err(format!("the field `{name}` {why}")),
             Err(why) => body.notes.push(format!("the field `{name}` {why}: it is never sent")),
             Ok(style) => {
@@ -133,6 +138,11 @@ fn form<'p>(
                 properties.insert(name.clone(), reader.schema(field, 1));
             }
         }
+    }
+    // What is wanted and not described may be each value that a form has one text for.
+    let described = |name: &str| schema.get("properties").is_some_and(|all| all.get(name).is_some());
+    for name in required.iter().filter(|name| !described(name)) {
+        properties.insert((*name).to_owned(), json!({ "type": ["string", "number", "boolean"] }));
     }
     let is_open = |at: PagePart<'_>| at.value.is_object() || *at.value == json!(true);
     if schema.get("additionalProperties").is_some_and(is_open) {
