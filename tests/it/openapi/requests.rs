@@ -103,7 +103,7 @@ fn a_choice_is_told_by_the_words_that_it_says_itself() {
         schemas["Cat"] = of(json!({ "type": "string", "const": "cat" }));
         schemas["Dog"] = of(named("Kind"));
         schemas["Bird"] = json!({ "allOf": [named("Animal"), of(json!({ "type": "string", "enum": ["bird"] }))] });
-        schemas["Fish"] = json!({ "oneOf": [of(json!({ "const": "cod" })), of(json!({ "const": "eel" }))] });
+        schemas["Fish"] = json!({ "oneOf": [of(json!({ "const": "cod" })), of(json!({ "anyOf": [{ "const": "eel" }, { "type": "null" }] }))] });
         // It says no word: its name is one.
         schemas["Fox"] = json!({ "allOf": [named("Animal")] });
         let all: Vec<Value> = ["Cat", "Dog", "Bird", "Fish", "Fox"].into_iter().map(named).collect();
@@ -138,7 +138,7 @@ fn what_a_page_leaves_open_becomes_actions_all_the_same() {
     assert_eq!(pinned.code, 0, "{pinned:#?}");
     let made = actions(&place);
     let body = &made["open_form"]["parameters"]["properties"]["body"];
-    let names: Vec<&String> = body["properties"].as_object().unwrap().keys().collect();
+    let names: Vec<&str> = body["properties"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!((names, &body["required"]), (vec!["n", "token"], &json!(["token", "n"])));
     let parameters = made["open_form"]["parameters"]["properties"].as_object().unwrap();
     assert_eq!(parameters.keys().filter(|name| name.eq_ignore_ascii_case("x_trace")).count(), 1, "{parameters:?}");

@@ -38,6 +38,8 @@ impl<'p> ChoiceWords<'p> {
         self.within(value, |words, part| {
             let one = part.get("const").map(|at| vec![at.value.clone()]);
             let own = one.or_else(|| part.get("enum").and_then(|at| at.value.as_array().cloned()));
+            // A choice that may be null as well names its words all the same.
+            let own = own.or_else(|| (part.text("type") == Some("null")).then(|| vec![Value::Null]));
             words.of_parts(part, own, Self::of_value)
         })
     }
