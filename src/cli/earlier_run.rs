@@ -40,6 +40,8 @@ pub struct EarlierRunArgs {
 /// An earlier run, as its store has it.
 pub struct EarlierRun {
     pub id: String,
+    /// The organisation that it belongs to, and the new one with it.
+    pub org: Option<String>,
     pub events: Vec<Event>,
     pub journal: Arc<dyn Journal>,
     pub place: StorePlace,
@@ -63,14 +65,13 @@ impl EarlierRunArgs {
         };
         let (journal, place) = store.open()?;
         let id = recorded_run::resolve(&*journal, &self.run, &place.shown()).await?;
-        if let Some(run) = journal.find(&id).await? {
-            may_begin_with(&run)?;
-        }
+        let run = journal.find(&id).await?;
+        run.iter().try_for_each(may_begin_with)?;
         let events = reader(Arc::clone(&journal))
             .events(&id)
             .await
             .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
-        Ok(EarlierRun { id, events, journal, place })
+        Ok(EarlierRun { id, org: run.and_then(|run| run.org), events, journal, place })
     }
 
     /// The document of the new run: the given one, else the recorded one.

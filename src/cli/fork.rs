@@ -63,7 +63,7 @@ impl ForkCommand {
         start.rerun_of = None;
         start.previous_run_id = None;
         start.input = Value::Null;
-        start.run_id = self.earlier.run_id;
+        (start.run_id, start.org) = (self.earlier.run_id, earlier.org);
         start.fork = Some(Box::new(begins));
         if self.watch.output == Output::Human {
             surface.say(&format!("fork of {} at iteration {}\n", escape::line(&earlier.id), self.at));

@@ -41,7 +41,7 @@ impl RerunCommand {
         let is_recorded = self.earlier.document.is_none();
         let own_model = if is_recorded { Some(Arc::clone(&document.program)) } else { earlier.program().ok() };
         let mut start = rerun::start(&earlier.id, &earlier.events, own_model.as_deref())?;
-        start.run_id = self.earlier.run_id;
+        (start.run_id, start.org) = (self.earlier.run_id, earlier.org);
         if self.watch.output == Output::Human {
             surface.say(&format!("rerun of {}\n", escape::line(&earlier.id)));
         }

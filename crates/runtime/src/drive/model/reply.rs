@@ -194,6 +194,8 @@ pub(super) struct StreamedReply {
     pub(super) ended: bool,
     /// The id of the message whose pieces come.
     pub(super) message_id: Option<String>,
+    /// The blocks of calls that began with an input. Pieces that follow say it again.
+    pub(super) begun_whole: HashSet<u64>,
     /// The blocks that are passed over, by their indices: what a server runs itself.
     pub(super) passed_over: HashSet<u64>,
 }
@@ -304,6 +306,14 @@ impl StreamedReply {
             call.name.push_str(&piece.name);
         }
         add_arguments(&mut call.arguments, &piece.arguments);
+    }
+
+    /// The arguments of the call with this index begin again.
+    pub(super) fn begin_arguments_again(&mut self, index: u64) {
+        let place = self.places.get(&index).copied();
+        if let Some((_, call)) = place.and_then(|place| self.calls.get_mut(place)) {
+            call.arguments.clear();
+        }
     }
 
     /// Whether this is the id of a call that came under this index, or under any one where a piece has no index.

@@ -214,6 +214,7 @@ fn block_start(pieces: &mut StreamedReply, index: Option<u64>, raw: Option<&RawV
         pieces.add_call(index, call);
         if is_whole {
             pieces.end_in_read_call();
+            pieces.begun_whole.insert(index.unwrap_or(0));
         }
     } else if block.kind.as_deref() == Some("text") {
         pieces.add_piece(block.text.as_deref().unwrap_or_default());
@@ -236,6 +237,9 @@ fn block_delta(pieces: &mut StreamedReply, index: Option<u64>, mut delta: Anthro
     match (delta.kind.take().as_deref(), delta) {
         (Some("text_delta"), AnthropicBlock { text: Some(text), .. }) => pieces.add_piece(&text),
         (Some("input_json_delta"), AnthropicBlock { partial_json: Some(arguments), .. }) => {
+            if !arguments.is_empty() && pieces.begun_whole.remove(&block) {
+                pieces.begin_arguments_again(block);
+            }
             pieces.add_call(index, SaidCall { arguments, ..SaidCall::default() });
         }
         (Some("thinking_delta"), AnthropicBlock { thinking: Some(thought), .. }) => {

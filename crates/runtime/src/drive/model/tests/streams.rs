@@ -551,6 +551,23 @@ async fn a_block_that_anthropic_runs_itself_is_passed_over_in_a_stream_too() {
 }
 
 #[tokio::test]
+async fn an_input_that_a_call_begins_with_and_its_pieces_say_again_counts_once() {
+    let events = |pieces: &[&str]| {
+        let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"b","name":"look","input":{"y":2}}}"#;
+        let pieces = pieces.iter().map(|text| {
+            let delta = serde_json::json!({ "type": "input_json_delta", "partial_json": text });
+            serde_json::json!({ "type": "content_block_delta", "index": 0, "delta": delta }).to_string()
+        });
+        let end = [r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#, r#"{"type":"message_stop"}"#];
+        std::iter::once(start.to_owned()).chain(pieces).chain(end.map(str::to_owned)).collect::<Vec<_>>()
+    };
+    for pieces in [&[][..], &[""], &["", "{\"y\"", ":2}"]] {
+        let calls = stream(anthropic(&Server::new(vec![Answer::events(events(pieces))])), 1).await.0.unwrap().calls;
+        assert_eq!(calls[0].arguments, r#"{"y":2}"#, "{pieces:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_begins_within_another_one_is_asked_for_again() {
     let message = |id: &str| {
         let start = serde_json::json!({ "type": "message_start", "message": { "id": id, "content": [] } });
