@@ -229,6 +229,18 @@ fn the_key_of_a_rerun_is_of_the_organisation_that_the_new_run_gets() {
 }
 
 #[test]
+fn a_rerun_by_command_belongs_to_the_organisation_of_the_earlier_run() {
+    let place = place(json!({}), &[]);
+    let acme = token(&place, &["acme", "--org", "acme", "--scope", "run", "--scope", "read"]);
+    let other = token(&place, &["other", "--org", "other", "--scope", "read"]);
+    let server = serve(&place, &[&acme.entry, &other.entry]);
+    let run = ask(&server, &acme, "POST", "/agents/execute", &[]).json();
+    let ran = place.call(&["rerun", run["agent_run_id"].as_str().unwrap(), "--run-id", "again"]);
+    let status = |token: &NewToken| ask(&server, token, "GET", "/agents/again/status", &[]).status;
+    assert_eq!((status(&acme), status(&other)), (200, 404), "{ran:?}");
+}
+
+#[test]
 fn sessions_are_listed_for_one_organisation() {
     let place = place(json!({}), &[]);
     let acme = token(&place, &["acme", "--org", "acme", "--scope", "run", "--scope", "read"]);
