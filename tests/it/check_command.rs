@@ -645,6 +645,7 @@ fn an_answer_that_may_be_an_older_one_or_none_is_reported_of_each_question() {
     let form = || json!({ "type": "PbotForm", "properties": { "expected_keys": ["ok"] } });
     let event = |name: &str| json!({ "type": "wait_for_event", "properties": { "event": name } });
     let large = || Some(json!({ "greaterThan": ["@input.n", 5] }));
+    let small = || Some(json!({ "lessOrEqual": ["@input.n", 5] }));
     let post = |condition: Value| {
         asks(json!({ "type": "PbotForm", "properties": { "expected_keys": ["posted"] } }), None, Some(condition))
     };
@@ -696,6 +697,7 @@ fn an_answer_that_may_be_an_older_one_or_none_is_reported_of_each_question() {
             "",
         ),
         (json!([form(), asks(form(), None, Some(json!({ "equal": ["@ok", "unclear"] }))), post(is("@ok"))]), ""),
+        (json!([asks(form(), None, large()), asks(form(), None, small()), post(is("@ok"))]), ""),
     ] {
         let found = reported(steps.clone());
         let is_right = match words {
@@ -734,7 +736,7 @@ fn what_other_templates_write_and_too_long_an_interval_are_named_as_they_are() {
     let place = Place::new();
     let said = |document: Value| {
         place.json("w.json", &document);
-        place.call(&["check", "w.json"]).stdout
+        place.call(&["check", "w.json"]).stderr
     };
     let asks = |text: &str| {
         let input = json!({ "type": "object", "properties": { "xs": { "type": "array" } }, "required": ["xs"] });

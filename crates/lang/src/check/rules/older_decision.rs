@@ -192,6 +192,10 @@ fn after_keys(chain: &[FilteredNode<'_, '_>], by_key: &mut BTreeMap<String, Last
     for one in chain {
         let Some(AskedKeys { what, text, keys }) = AskedKeys::of(one) else { continue };
         for key in keys {
+            // Of two forms that are both asked sometimes, either may be the one that is.
+            if !one.asks() && one.filter.is_some() && !by_key.contains_key(key) {
+                continue;
+            }
             let asks_again = || !one.asks() && one.filter.as_ref().is_some_and(|filter| filter.reads_of(key));
             let is_skipped = one.filter.is_some() && by_key.contains_key(key) && !asks_again();
             let word = if one.node.step.kind == FORM { "key" } else { "`outputKey`" };
