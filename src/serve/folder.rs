@@ -136,7 +136,12 @@ impl Folder {
             match offered(&target.path, kind, &folder.embedded) {
                 Ok(offered) => folder.offer(offered)?,
                 Err(more) => {
-                    faults.diagnostics.extend(more.diagnostics);
+                    // What is wrong with the project is wrong with each document, and said once.
+                    for fault in more.diagnostics {
+                        if !faults.diagnostics.contains(&fault) {
+                            faults.diagnostics.push(fault);
+                        }
+                    }
                     faults.sources.extend(more.sources);
                 }
             }

@@ -307,3 +307,14 @@ fn an_answer_that_waited_longer_than_its_token_shows_nothing_of_the_run() {
     let runs = ask(&server, &own, "GET", "/agents", &[]).json();
     assert_eq!(runs["agents"][0]["status"], "completed", "{runs:#}");
 }
+
+#[test]
+fn a_faulty_token_is_said_once_and_not_for_each_document() {
+    let place = place(json!({}), &[]);
+    place.json("other.json", &crate::common::document(&json!({})));
+    let token =
+        json!({ "name": "desk", "hash": format!("sha256:{}", "0".repeat(64)), "scopes": ["admin"], "org": "acme" });
+    place.json("loopctl.json", &json!({ "serve": { "tokens": [token] } }));
+    let refused = place.call(&["serve", ".", "--listen", "127.0.0.1:0", "--store", "memory"]);
+    assert_eq!((refused.code, refused.stderr.matches("error[L139]").count()), (2, 1), "{refused:#?}");
+}
