@@ -93,7 +93,7 @@ fn what_the_page_does_not_take_is_not_sent() {
 }
 
 #[test]
-fn a_choice_is_told_by_the_words_that_it_says_itself() {
+fn a_choice_is_distinguished_by_the_words_that_it_says_itself() {
     let of = |kind: Value| json!({ "type": "object", "properties": { "kind": kind }, "required": ["kind"] });
     let named = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     let place = shop(|page| {
@@ -114,8 +114,8 @@ fn a_choice_is_told_by_the_words_that_it_says_itself() {
     });
     let server = Server::with(|_, _| Answer::json("{\"ok\":true}"));
     let words = ["cat", "dog", "bird", "cod", "eel", "Fox", "Cat", "Bird", "Fish"];
-    let told: Vec<Value> = words.iter().map(|word| think("tell", json!({ "body": { "kind": word } }))).collect();
-    let seen = calls(&place, &server, &told);
+    let made: Vec<Value> = words.iter().map(|word| think("tell", json!({ "body": { "kind": word } }))).collect();
+    let seen = calls(&place, &server, &made);
     let sent: Vec<Value> = server.requests().iter().map(|request| request.json()["kind"].clone()).collect();
     assert_eq!(sent, words[..6], "{seen:#?}");
 }

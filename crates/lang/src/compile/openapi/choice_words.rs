@@ -1,4 +1,4 @@
-//! The words that a choice of a schema itself says of the property by which it is told from the others. They are read from the page:
+//! The words that a choice of a schema itself says of the property that distinguishes it from the others. They are read from the page:
 //! what is made of a choice may have left them behind a reference, or have been left open.
 
 use serde_json::Value;
