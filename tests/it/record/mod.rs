@@ -271,8 +271,10 @@ fn secrets_and_documents_of_a_project_are_found_from_a_document_in_a_folder_of_i
         json!({"name": "w", "definition": {"actions": [{"type": "lookup", "outputKey": "a", "properties": {"id": answer}}],
             "output": "@a"}})
     };
-    let files =
-        [("actions/lookup.json", action("lookup")), ("script.json", json!({"tools": {"lookup": [{"is": value}]}}))];
+    let files = [
+        ("actions/lookup.json", action("lookup")),
+        ("script.json", json!({"replies": [], "tools": {"lookup": [{"is": value}]}})),
+    ];
     let project = Project::new(&files);
     project.write(
         "loopctl.json",

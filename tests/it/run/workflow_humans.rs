@@ -98,12 +98,17 @@ fn a_form_takes_exactly_its_keys() {
 #[test]
 fn a_form_ends_when_its_time_is_over() {
     let place = place();
-    steps(&place, json!([form(0.001), { "type": "a", "properties": {} }]));
+    steps(&place, json!([form(3600.0), { "type": "a", "properties": {} }]));
     assert_eq!(run(&place, json!({})).0.code, 3);
-    let (ran, _) = resume(&place, &["--answer", r#"{"amount": 12, "why": "x"}"#]);
-    assert_eq!(ran.code, 2, "{ran:#?}");
-    let (ran, result) = resume(&place, &[]);
-    assert_eq!((ran.code, &result["termination"]), (1, &json!("form_expired")), "{ran:#?}");
+    std::fs::write(place.path().join("clock"), "7200000").unwrap();
+    let resume = |more: &[&str]| {
+        let args = ["resume", "r", "--script", "script.json", "--output", "json"];
+        place.call_with(&[&args[..], more].concat(), &[("LOOPCTL_CLOCK", "clock")])
+    };
+    let late = resume(&["--answer", r#"{"amount": 12, "why": "x"}"#]);
+    assert_eq!(late.code, 2, "{late:#?}");
+    let over = resume(&[]);
+    assert_eq!((over.code, &over.json()["termination"]), (1, &json!("form_expired")), "{over:#?}");
 }
 
 #[test]
