@@ -228,7 +228,8 @@ mod tests {
             (json!({"content": [], "structuredContent": {"n": "1"}}), "(at `/n`)"),
             (json!({"content": [], "structuredContent": [1]}), "schema describes"),
             (json!({"content": [{"type": "text", "text": "{\"n\": 1}"}]}), "it gave no `structuredContent`"),
-            (json!({}), "it gave no `structuredContent`"),
+            (json!({"content": []}), "it gave no `structuredContent`"),
+            (json!({}), "has no list of `content`"),
             (json!({"content": [], "structuredContent": {"n": 1}, "isError": "true"}), "neither true nor false"),
             (json!(null), "is no object"),
         ] {
