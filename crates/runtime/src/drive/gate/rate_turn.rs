@@ -160,7 +160,7 @@ fn times_us(rate: GateRate, tokens: u64) -> (i64, i64) {
     }
 }
 
-/// The time in which a rate of so many in a time gives this amount.
+/// The time in which a rate gives this amount.
 fn share_us(amount: u64, time_us: i64, most: u64) -> i64 {
     let time_us = u128::from(time_us.unsigned_abs());
     let time_us = (u128::from(amount).saturating_mul(time_us)).div_ceil(u128::from(most.max(1)));

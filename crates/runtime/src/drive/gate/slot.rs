@@ -28,7 +28,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Takes one of so many; none while all are taken.
+    /// Takes one of at most this many; none while all are taken.
     ///
     /// # Errors
     /// That of the store.
